@@ -1,0 +1,230 @@
+"""The one door to durable writes: every write, sync, rename, truncation and lock goes through here.
+
+Two reasons. A test can hand the engines another ``Disk`` and crash, fill or fail it at every call;
+and what "durable" means on a platform is decided in one place: ``fdatasync`` on Linux,
+``F_FULLFSYNC`` on macOS, where ``fsync`` only reaches the drive's cache.
+
+Contracts
+    A method that raises ``DiskError`` has had no effect that a reader of finished work can see,
+    except ``write_at`` (the caller cuts the file back) and ``sync`` (see there).
+    Directories are made 0700 and files 0600, whatever the umask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from snapstore.errors import DiskError, Locked
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; msvcrt would go here
+    fcntl = None  # type: ignore[assignment]
+
+TEMP_SUFFIX = ".tmp"
+"""What a file is called until it is whole. Leftovers are removed by the next writer."""
+
+NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ncp", "lustre", "ceph", "gluster")
+"""Prefixes of file system types on which locks or syncs are known to be promises of somebody else."""
+
+
+class Disk:
+    """The real disk. Tests derive from it to simulate crashes and failures."""
+
+    # --- appending to a log -------------------------------------------------------------------
+
+    def open(self, path: Path, *, writable: bool) -> int:
+        """A descriptor of an existing file. The caller closes it with ``os.close``."""
+        flags = os.O_RDWR if writable else os.O_RDONLY
+        return os.open(path, flags | os.O_CLOEXEC)
+
+    def write_at(self, fd: int, data: bytes, offset: int) -> None:
+        """Write all of data at offset; on any failure the caller must cut the file back."""
+        done = 0
+        try:
+            while done < len(data):
+                n = os.pwrite(fd, memoryview(data)[done:] if done else data, offset + done)
+                if n == 0:
+                    raise OSError(errno.EIO, "the disk took no bytes")
+                done += n
+        except OSError as error:
+            raise _refused("writing", error) from error
+
+    def sync(self, fd: int) -> None:
+        """Make what was written durable. A failure is final: the kernel may have dropped the pages,
+        so a second try that succeeds proves nothing and must not be made on this descriptor."""
+        try:
+            if sys.platform == "darwin":  # pragma: no cover
+                fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            else:
+                os.fdatasync(fd)
+        except OSError as error:
+            raise _refused("syncing", error) from error
+
+    def truncate(self, fd: int, length: int) -> None:
+        """Cut the file to length; the cut itself is durable after the next sync."""
+        try:
+            os.ftruncate(fd, length)
+        except OSError as error:
+            raise _refused("truncating", error) from error
+
+    # --- whole files and directories ------------------------------------------------------------
+
+    def make_dir(self, path: Path) -> None:
+        """Make a directory, and its missing parents, 0700; durable in its parent."""
+        if path.is_dir():
+            return
+        if not path.parent.is_dir():
+            self.make_dir(path.parent)
+        try:
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+                path.chmod(0o700)
+        except OSError as error:
+            raise _refused(f"making the directory {path}", error) from error
+        self.sync_dir(path.parent)
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Put a whole file in place, durably: temporary name, sync, rename, sync of the directory.
+
+        Afterwards the file has either its old or its new content, after a crash too.
+        """
+        temp = path.with_name(path.name + TEMP_SUFFIX)
+        fd = self._create(temp)
+        try:
+            try:
+                self.write_at(fd, data, 0)
+                self.sync(fd)
+            finally:
+                os.close(fd)
+            self.rename(temp, path)
+        except DiskError:
+            self.remove(temp)
+            raise
+        self.sync_dir(path.parent)
+
+    def write_cache(self, path: Path, data: bytes) -> bool:
+        """Put a throw-away file in place without waiting for the disk; False where that fails."""
+        temp = path.with_name(f"{path.name}.{os.getpid()}{TEMP_SUFFIX}")
+        try:
+            fd = self._create(temp)
+            try:
+                self.write_at(fd, data, 0)
+            finally:
+                os.close(fd)
+            self.rename(temp, path)
+        except (DiskError, OSError):
+            self.remove(temp)
+            return False
+        return True
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Rename within one directory, replacing what was there."""
+        try:
+            old.replace(new)
+        except OSError as error:
+            raise _refused(f"renaming {old}", error) from error
+
+    def remove(self, path: Path) -> None:
+        """Remove a file that may not be there."""
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a directory durable."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise _refused(f"syncing the directory {path}", error) from error
+
+    def _create(self, path: Path) -> int:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            os.fchmod(fd, 0o600)
+        except OSError as error:
+            raise _refused(f"creating {path}", error) from error
+        return fd
+
+    # --- locks ----------------------------------------------------------------------------------
+
+    def open_lock(self, path: Path) -> int:
+        """A descriptor to lock. The file is made if missing, and never written or removed."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if os.fstat(fd).st_mode & 0o777 != 0o600:
+                os.fchmod(fd, 0o600)
+        except OSError as error:
+            raise _refused(f"opening {path}", error) from error
+        return fd
+
+    def lock(self, fd: int, *, timeout: float) -> None:
+        """Take the exclusive lock of an open file; the kernel frees it when its holder dies.
+
+        A writer holds it for one save, well under a millisecond, so polling in small steps hands
+        it over sooner than a sleep of the scheduler's choosing would.
+        """
+        if _try_lock(fd):
+            return
+        deadline = time.monotonic() + timeout
+        pause = 0.00005
+        while not _try_lock(fd):
+            if time.monotonic() > deadline:
+                raise Locked(f"the store has been locked by another process for {timeout:.0f} s")
+            time.sleep(pause)
+            pause = min(pause * 1.2, 0.005)
+
+    def unlock(self, fd: int) -> None:
+        """Give the lock back."""
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _refused(doing: str, error: OSError) -> DiskError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return DiskError(f"{doing} failed: {reason}", error.errno)
+
+
+def network_filesystem(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
+    """The type of the network file system that path lies on, or None for a local disk.
+
+    Locks and syncs there are kept by another machine or a user process, if at all. Where the
+    mount table cannot be read (not Linux), the answer is None.
+    """
+    best, kind = "", ""
+    for point, fs in _mounts(mounts):
+        inside = path == Path(point) or Path(point) in path.parents
+        if inside and len(point) >= len(best):
+            best, kind = point, fs
+    return kind if kind.startswith(NETWORK_FILESYSTEMS) else None
+
+
+def _mounts(table: Path) -> Iterator[tuple[str, str]]:
+    try:
+        text = table.read_text(errors="surrogateescape")
+    except OSError:
+        return
+    for line in text.splitlines():
+        fields = line.split(" ")
+        if len(fields) >= 3:
+            yield fields[1].replace("\\040", " "), fields[2]
+
+
+DISK = Disk()
+"""The disk that engines use unless a test hands them another."""

@@ -1,0 +1,1 @@
+"""The local engine: an append-only log of batches. Start reading at batch.py, the format."""

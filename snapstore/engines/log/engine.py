@@ -1,0 +1,505 @@
+"""The local engine: one batch, one write and one fdatasync a commit.
+
+How a commit goes, with the store's lock held from the second step to the last:
+
+    1. objects and the wished ref move come in
+    2. take in what other processes have appended (their batches are part of the log, synced or
+       not: our sync will make them durable together with ours)
+    3. compare the ref with what the caller expects: RefMoved, and nothing has happened
+    4. drop objects that are there already: safe only here, under the lock
+    5. pack one batch, write it at the end, fdatasync
+    6. count the batch as part of the log, give the lock back
+
+A write that fails is cut off again and leaves the log as it was. A sync that fails leaves this
+handle dead: the kernel may have thrown the dirty pages away and reported it only once, so a later
+sync that succeeds would prove nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import warnings as python_warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from snapstore.disk import DISK, Disk, network_filesystem
+from snapstore.engine import (
+    Kind,
+    Move,
+    Obj,
+    Problem,
+    Progress,
+    Stats,
+    Update,
+    check_update,
+)
+from snapstore.engines.log import batch as fmt
+from snapstore.engines.log import lookup
+from snapstore.engines.log.batch import Batch, Writer
+from snapstore.engines.log.caches import IndexCache
+from snapstore.engines.log.layout import FORMAT_LINE, Layout, Manifest
+from snapstore.engines.log.records import decode_move, encode_move, encode_pages
+from snapstore.engines.log.segment import ZERO_DIGEST, Segment
+from snapstore.engines.log.tail import examine
+from snapstore.errors import Corrupt, DiskError, ObjectMissing, SnapstoreError, UnknownOutcome
+
+SEAL_AT = 64 << 20
+"""A segment that has reached this size is sealed before the next commit."""
+SPLIT_AT = 8 << 20
+"""More new content than this is written as several batches; only the last moves the ref."""
+LOCK_TIMEOUT = 30.0
+
+
+class LogEngine:
+    """Objects and refs in an append-only log under a directory. See ``snapstore.engine.Engine``."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        durable: bool = True,
+        disk: Disk = DISK,
+        seal_at: int = SEAL_AT,
+        lock_timeout: float = LOCK_TIMEOUT,
+    ) -> None:
+        """Open the store at root; one that is not there yet is made by the first commit.
+
+        Opening reads and never creates or changes a file. Raises UnsupportedFormat.
+        """
+        self.root = root
+        self._layout = Layout(root)
+        self._disk = disk
+        self._durable = durable
+        self._seal_at = seal_at
+        self._lock_timeout = lock_timeout
+        self._mutex = threading.RLock()
+        self._writer = Writer()
+        self._cache = IndexCache(self._layout, disk)
+        self._segments: list[Segment] = []
+        self._tips: dict[str, Move | None] = {}
+        self._lock_fd = self._write_fd = -1
+        self._pid = os.getpid()
+        self._checked = False
+        self._dead: SnapstoreError | None = None
+        self._damaged: Corrupt | None = None
+        self.warnings: tuple[str, ...] = ()
+        if self._layout.exists():
+            self._warn_of_network()
+            self._load()
+
+    # --- opening and closing ----------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether the store has been made."""
+        return bool(self._segments)
+
+    def create(self) -> None:
+        """Make the store now, if it is not there yet."""
+        with self._mutex:
+            self._usable()
+            self._ensure_exists()
+
+    def close(self) -> None:
+        """Give all files back."""
+        with self._mutex:
+            if self._segments and not self._dead:
+                self._cache.store_when_worthwhile(self._segments[-1], closing=True)
+            self._drop_files()
+            self._dead = SnapstoreError("this store handle is closed", hint="open the store again")
+
+    def _drop_files(self) -> None:
+        for segment in self._segments:
+            segment.close()
+        self._segments = []
+        for fd in (self._lock_fd, self._write_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._lock_fd = self._write_fd = -1
+        self._tips.clear()
+
+    def _usable(self) -> None:
+        if self._dead is not None:
+            raise self._dead
+        if self._pid != os.getpid():
+            # A forked child shares its parent's open file, and with it the lock: it would believe
+            # to hold what the parent holds. With files of its own it waits like any other process.
+            self._drop_files()
+            self._pid, self._checked = os.getpid(), False
+        if not self._segments and self._layout.exists():
+            self._load()
+
+    def _warn_of_network(self) -> None:
+        kind = network_filesystem(self.root.resolve())
+        if kind:
+            text = (f"{self.root} lies on a network file system ({kind}), whose locks and syncs "
+                    "may not hold; keep the store on a local disk and carry it with push or a bundle")  # fmt: skip
+            self.warnings = (text,)
+            python_warnings.warn(text, stacklevel=4)
+
+    def _load(self) -> None:
+        """Open the segments that the manifest names and take in the active one."""
+        try:
+            names = Manifest.read(self._layout.manifest).segments
+        except Corrupt as damage:
+            # The log says the same as the manifest does, only less surely: read, but do not write.
+            self._damaged = damage
+            names = self._layout.segments_on_disk()
+        for number in names:
+            self._segments.append(Segment(number, self._layout.segment(number), self._disk))
+        for segment in self._segments[:-1]:
+            self._cache.attach_sealed(segment)
+        if self._segments:
+            self._cache.attach_active(self._segments[-1])
+            self._follow()
+
+    def _follow(self) -> None:
+        """Take in what other processes have appended since the last look."""
+        active = self._segments[-1]
+        for opened in active.follow():
+            self._note_moves(opened)
+        if active.sealed:
+            self._after_seal()
+        self._cache.store_when_worthwhile(self._segments[-1])
+
+    def _note_moves(self, opened: Batch) -> None:
+        for payload in opened.payloads(fmt.MOVE):
+            move = decode_move(payload)
+            self._tips[move.ref] = move
+
+    def _after_seal(self) -> None:
+        """The active segment was sealed by another process: open its successor, if it is named."""
+        last = self._segments[-1].number
+        later = [n for n in Manifest.read(self._layout.manifest).segments if n > last]
+        for number in later:
+            self._cache.attach_sealed(self._segments[-1])
+            self._segments.append(Segment(number, self._layout.segment(number), self._disk))
+        if later:
+            self._close_write_fd()
+            self._checked = False
+            self._follow()
+
+    def _close_write_fd(self) -> None:
+        if self._write_fd >= 0:
+            os.close(self._write_fd)
+            self._write_fd = -1
+
+    # --- making a store ---------------------------------------------------------------------------
+
+    def _ensure_exists(self) -> None:
+        if self._segments:
+            return
+        self._layout.prepare(self._disk)
+        self._open_lock()
+        self._disk.lock(self._lock_fd, timeout=self._lock_timeout)
+        try:
+            if not self._layout.exists():  # another process may have made it meanwhile
+                start = self._start_batch(1, ZERO_DIGEST, [])
+                self._disk.write_file(self._layout.segment(1), start)
+                self._disk.write_file(self._layout.manifest, Manifest(1, (1,)).encode())
+                self._disk.write_file(self._layout.format, FORMAT_LINE)
+                self._warn_of_network()
+            self._load()
+        finally:
+            self._disk.unlock(self._lock_fd)
+
+    def _open_lock(self) -> None:
+        if self._lock_fd < 0:
+            self._lock_fd = self._disk.open_lock(self._layout.lock)
+
+    def _start_batch(self, number: int, previous: bytes, tips: Sequence[Move]) -> bytes:
+        pages = [(fmt.REFS, page) for page in encode_pages(tips)]
+        data, _, _ = self._writer.pack(
+            [], pages, flags=fmt.START, number=0, durable_end=0, previous=previous[: fmt.CHAIN_SIZE]
+        )
+        return data
+
+    # --- committing -------------------------------------------------------------------------------
+
+    def commit(self, objects: Sequence[Obj], update: Update | None = None) -> Move | None:
+        """See ``snapstore.engine.Engine.commit``."""
+        with self._mutex:
+            self._usable()
+            if not self._segments:
+                if update is not None:
+                    check_update(update, None)  # a refused update must not make a store
+                self._ensure_exists()
+            self._open_lock()
+            self._disk.lock(self._lock_fd, timeout=self._lock_timeout)
+            try:
+                self._prepare_to_write()
+                move = check_update(update, self._tip(update.ref)) if update else None
+                new = self._not_yet_there(objects)
+                if new or move:
+                    self._append(new, move)
+            finally:
+                self._disk.unlock(self._lock_fd)
+            self._cache.store_when_worthwhile(self._segments[-1])
+            return move
+
+    def _prepare_to_write(self) -> None:
+        """With the lock held: know the whole log, be sure of it, and stand at its end."""
+        if self._damaged is not None:
+            raise self._damaged
+        active = self._segments[-1]
+        if not self._checked:
+            self._check_active(active)
+        if active.size() != active.end:
+            self._follow()
+            active = self._segments[-1]
+            if active.size() != active.end:
+                self._settle_tail(active)
+        if active.sealed:
+            self._open_successor()
+        elif active.end >= self._seal_at:
+            self._seal()
+        if self._write_fd < 0:
+            self._write_fd = self._disk.open(self._segments[-1].path, writable=True)
+
+    def _check_active(self, active: Segment) -> None:
+        """Before its first commit a process makes sure of what its indexes told it."""
+        if not active.covered_is_intact():
+            active.forget()
+            self._tips.clear()
+            self._follow()
+        self._checked = True
+
+    def _settle_tail(self, active: Segment) -> None:
+        data = os.pread(active.fd, active.size() - active.end, active.end)
+        tail = examine(data, str(active.path), active.end)
+        if tail.acknowledged:
+            raise tail.as_error()
+        self._disk.make_dir(self._layout.torn)
+        kept = self._layout.torn / f"{active.number:08d}-{active.end}-{time.time_ns()}"
+        self._disk.write_file(kept, data)
+        fd = self._disk.open(active.path, writable=True)
+        try:
+            self._disk.truncate(fd, active.end)
+            self._disk.sync(fd)
+        finally:
+            os.close(fd)
+
+    def _not_yet_there(self, objects: Sequence[Obj]) -> list[Obj]:
+        new: dict[bytes, Obj] = {}
+        for o in objects:
+            # Snapshots hold the time and are new by nature; looking for them would cost a search.
+            if o.kind == Kind.SNAPSHOT or not self._has(o.id):
+                new[o.id] = o
+        return list(new.values())
+
+    def _append(self, objects: list[Obj], move: Move | None) -> None:
+        waiting: list[Obj] = []
+        size = 0
+        for o in objects:
+            if size + len(o.payload) > SPLIT_AT and waiting:
+                self._write_batch(waiting, None, sync=False)
+                waiting, size = [], 0
+            waiting.append(o)
+            size += len(o.payload)
+        self._write_batch(waiting, move, sync=True)
+
+    def _write_batch(self, objects: list[Obj], move: Move | None, *, sync: bool) -> None:
+        active = self._segments[-1]
+        extra = [(fmt.MOVE, encode_move(move))] if move else []
+        sync = sync and self._durable
+        data, ordered, digest = self._writer.pack(
+            objects,
+            extra,
+            flags=0 if sync else fmt.LOOSE,
+            number=active.next_number,
+            durable_end=active.durable_end,
+            previous=active.chain(),
+        )
+        start = active.end
+        try:
+            self._disk.write_at(self._write_fd, data, start)
+        except DiskError:
+            with contextlib.suppress(DiskError):
+                self._disk.truncate(self._write_fd, start)
+            raise
+        if sync:
+            self._sync_or_die()
+            active.durable_end = start + len(data)
+        moved = [(move.ref, move.gen)] if move else []
+        active.grow(start, len(data), digest, [o.id for o in ordered], moved)
+        if move:
+            self._tips[move.ref] = move
+
+    def _sync_or_die(self) -> None:
+        try:
+            self._disk.sync(self._write_fd)
+        except DiskError as error:
+            self._dead = UnknownOutcome(f"the outcome of the last save is unknown: {error}")
+            raise self._dead from error
+
+    # --- sealing ----------------------------------------------------------------------------------
+
+    def _seal(self) -> None:
+        """Close the active segment and go on in a new one.
+
+        Three steps, each durable before the next: a SEAL batch, so that a process that looks only
+        at this file learns of it; the new segment, whole; the manifest that names it. A crash
+        between them leaves a sealed segment without a successor, which the next writer makes.
+        """
+        active = self._segments[-1]
+        fd = self._disk.open(active.path, writable=True)
+        try:
+            data, _, digest = self._writer.pack(
+                [], [], flags=fmt.SEAL, number=active.next_number,
+                durable_end=active.durable_end, previous=active.chain())  # fmt: skip
+            try:
+                self._disk.write_at(fd, data, active.end)
+            except DiskError:
+                self._disk.truncate(fd, active.end)
+                raise
+            self._write_fd, fd = fd, self._write_fd
+            self._sync_or_die()
+        finally:
+            if fd >= 0:
+                os.close(fd)
+        active.grow(active.end, len(data), digest, [], [])
+        active.sealed = True
+        self._open_successor()
+
+    def _open_successor(self) -> None:
+        sealed = self._segments[-1]
+        number = sealed.number + 1
+        tips = sorted(self._all_tips(""), key=lambda move: move.ref)
+        path = self._layout.segment(number)
+        self._disk.write_file(path, self._start_batch(number, sealed.digest, tips))
+        old = Manifest.read(self._layout.manifest)
+        names = (*old.segments, number)
+        self._disk.write_file(self._layout.manifest, Manifest(old.generation + 1, names).encode())
+        self._cache.store_sealed(sealed)
+        self._segments.append(Segment(number, path, self._disk))
+        self._close_write_fd()
+        self._follow()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, object_id: bytes) -> Obj:
+        """See ``snapstore.engine.Engine.read``."""
+        with self._mutex:
+            return self._find_surely(object_id)
+
+    def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
+        """See ``snapstore.engine.Engine.read_many``."""
+        found: list[Obj] = []
+        near: Batch | None = None
+        with self._mutex:
+            for object_id in object_ids:
+                slot = near.find(object_id) if near is not None else -1
+                if near is None or slot < 0:
+                    near, slot = self._locate_surely(object_id)
+                found.append(near.object(slot))
+        return found
+
+    def contains(self, object_id: bytes) -> bool:
+        """See ``snapstore.engine.Engine.contains``."""
+        with self._mutex:
+            self._look()
+            return self._has(object_id)
+
+    def _has(self, object_id: bytes) -> bool:
+        try:
+            return self._locate(object_id) is not None
+        except Corrupt:
+            return False  # what cannot be read again is stored again
+
+    def _find_surely(self, object_id: bytes) -> Obj:
+        opened, slot = self._locate_surely(object_id)
+        return opened.object(slot)
+
+    def _locate_surely(self, object_id: bytes) -> tuple[Batch, int]:
+        self._usable()
+        found = self._locate(object_id)
+        if found is None and self._segments:
+            self._follow()
+            found = self._locate(object_id) or self._locate_after_doubt(object_id)
+        if found is None:
+            raise ObjectMissing(object_id)
+        return found
+
+    def _locate(self, object_id: bytes) -> tuple[Batch, int] | None:
+        for segment in reversed(self._segments):
+            found = segment.find(object_id)
+            if found is not None:
+                return found
+        return None
+
+    def _locate_after_doubt(self, object_id: bytes) -> tuple[Batch, int] | None:
+        """An index that misses an object may be damaged: no miss is believed before that is known."""
+        if not self._cache.replace_unsound(self._segments):
+            return None
+        return self._locate(object_id)
+
+    def ids(self, prefix: bytes, digits: int) -> Iterator[tuple[bytes, int]]:
+        """See ``snapstore.engine.Engine.ids``."""
+        with self._mutex:
+            self._look()
+            found = lookup.ids(self._segments, prefix, digits)
+        yield from found
+
+    def _look(self) -> None:
+        self._usable()
+        if self._segments:
+            self._follow()
+
+    # --- refs -------------------------------------------------------------------------------------
+
+    def tip(self, ref: str) -> Move | None:
+        """See ``snapstore.engine.Engine.tip``."""
+        with self._mutex:
+            self._look()
+            return self._tip(ref)
+
+    def _tip(self, ref: str) -> Move | None:
+        if ref not in self._tips and self._segments:
+            self._tips[ref] = lookup.tip(self._segments[-1], ref)
+        return self._tips.get(ref)
+
+    def move(self, ref: str, gen: int) -> Move | None:
+        """See ``snapstore.engine.Engine.move``."""
+        with self._mutex:
+            self._look()
+            return lookup.move(self._segments, ref, gen)
+
+    def tips(self, prefix: str = "") -> Iterator[Move]:
+        """See ``snapstore.engine.Engine.tips``."""
+        with self._mutex:
+            self._look()
+            found = sorted(self._all_tips(prefix), key=lambda move: move.ref)
+        yield from found
+
+    def _all_tips(self, prefix: str) -> list[Move]:
+        return lookup.tips(self._segments[-1], prefix) if self._segments else []
+
+    def reflog(self) -> Iterator[Move]:
+        """See ``snapstore.engine.Engine.reflog``."""
+        with self._mutex:
+            self._look()
+            segments = list(self._segments)
+        for segment in reversed(segments):
+            for opened in segment.backwards():
+                for payload in reversed(opened.payloads(fmt.MOVE)):
+                    yield decode_move(payload)
+
+    # --- care -------------------------------------------------------------------------------------
+
+    def verify(self, progress: Progress | None = None) -> Iterator[Problem]:
+        """See ``snapstore.engine.Engine.verify``."""
+        from snapstore.engines.log.verify import verify
+
+        with self._mutex:
+            self._look()
+            segments = list(self._segments)
+        yield from verify(self._layout, segments, self._damaged, progress)
+
+    def stats(self) -> Stats:
+        """See ``snapstore.engine.Engine.stats``."""
+        with self._mutex:
+            self._look()
+            objects = sum(segment.objects() for segment in self._segments)
+            return Stats(objects, self._layout.bytes_on_disk())

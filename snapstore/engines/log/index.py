@@ -1,0 +1,197 @@
+"""Indexes: where in a segment an object or a ref move lies. Throw-away: all are remade from the log.
+
+An index covers a range of whole batches of one segment. Its file is
+
+    header  76 bytes, little-endian
+        magic    4s   b"snpX"
+        version  I    1
+        segment  I    number of the segment
+        first    I    offset of the first batch that is covered
+        last     I    offset just behind the last one
+        number   I    number of the batch that would come next
+        digest   16s  digest of the last batch covered: a log that was cut and went on otherwise
+                      has another there, and the index no longer counts
+        objects  I    entries in the first two columns
+        moves    I    entries in the next two
+        tips     I    entries in the last two
+        check    16s  first bytes of the BLAKE3 of the columns
+        range    8s   first bytes of the BLAKE3 of the segment's bytes from first to last
+    columns, each sorted by key
+        object keys   Q   the first 8 bytes of an id, big-endian, as a number
+        object places Q   offset of the batch << 24 | slot in it
+        move keys     Q   the first 8 bytes of the BLAKE3 of a ref's name, NUL and the move's gen
+        move places   Q   offset of the batch that holds the move
+        tip keys      Q   the first 8 bytes of the BLAKE3 of a ref's name, once for each ref
+        tip places    Q   offset of the batch with its last move in the range
+
+Keys are cut short, so an entry is a candidate: the batch's own directory decides. A column is
+searched by bisection where it lies in the file, so opening costs the same at any size.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import sys
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+
+from blake3 import blake3
+
+MAGIC = b"snpX"
+VERSION = 1
+_HEAD = struct.Struct("<4sIIIII16sIII16s8s")
+SLOT_BITS = 24
+_SLOT_MASK = (1 << SLOT_BITS) - 1
+
+
+def object_key(object_id: bytes) -> int:
+    """The key of an object's entry."""
+    return int.from_bytes(object_id[:8], "big")
+
+
+def ref_key(name: str, gen: int | None = None) -> int:
+    """The key of a ref's last move, or of its move number gen."""
+    text = name.encode("utf-8", "surrogatepass")
+    if gen is not None:
+        text += b"\0%d" % gen
+    return int.from_bytes(blake3(text).digest(length=8), "big")
+
+
+def place(offset: int, slot: int) -> int:
+    """Where an object lies, as one number."""
+    return offset << SLOT_BITS | slot
+
+
+def placed(where: int) -> tuple[int, int]:
+    """(offset of the batch, slot) of a place."""
+    return where >> SLOT_BITS, where & _SLOT_MASK
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """The batches that an index covers."""
+
+    segment: int
+    first: int
+    last: int
+    number: int
+    digest: bytes
+    range_digest: bytes
+
+
+class Index:
+    """One index, searched in place."""
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        """Raises ValueError when the data is no index of this version or is cut short."""
+        if sys.byteorder != "little":
+            raise ValueError("indexes are read in place, which needs a little-endian machine")
+        if len(data) < _HEAD.size:
+            raise ValueError("cut short")
+        (magic, version, segment, first, last, number, digest, objects, moves, tips, self._check,
+         range_digest) = _HEAD.unpack_from(data)  # fmt: skip
+        if magic != MAGIC or version != VERSION:
+            raise ValueError("not an index of this version")
+        sizes = (objects, objects, moves, moves, tips, tips)
+        if len(data) != _HEAD.size + 8 * sum(sizes):
+            raise ValueError("of another length than its header says")
+        self.cover = Cover(segment, first, last, number, digest, range_digest)
+        self._columns = memoryview(data)[_HEAD.size :]
+        ends = list(accumulate(8 * size for size in sizes))
+        (self.keys, self.places, self._move_keys, self._move_places, self._tip_keys,
+         self.tip_places) = [
+            self._columns[a:b].cast("Q") for a, b in zip([0, *ends], ends, strict=False)
+        ]  # fmt: skip
+
+    def sound(self) -> bool:
+        """Whether the columns are what was written."""
+        return blake3(self._columns).digest(length=16) == self._check
+
+    def candidates(self, key: int) -> Iterator[int]:
+        """The places of the objects with this key."""
+        keys, at = self.keys, bisect_left(self.keys, key)
+        while at < len(keys) and keys[at] == key:
+            yield self.places[at]
+            at += 1
+
+    def between(self, low: int, high: int) -> Iterator[int]:
+        """The places of the objects with keys from low to high, both included."""
+        at = bisect_left(self.keys, low)
+        while at < len(self.keys) and self.keys[at] <= high:
+            yield self.places[at]
+            at += 1
+
+    def move(self, key: int) -> int | None:
+        """The offset of the batch with this move."""
+        return _lookup(self._move_keys, self._move_places, key)
+
+    def tip(self, key: int) -> int | None:
+        """The offset of the batch with the last move of this ref in the range."""
+        return _lookup(self._tip_keys, self.tip_places, key)
+
+    def entries(self) -> Entries:
+        """All entries, to be merged into another index."""
+        return Entries(
+            list(zip(self.keys, self.places, strict=True)),
+            dict(zip(self._move_keys, self._move_places, strict=True)),
+            dict(zip(self._tip_keys, self.tip_places, strict=True)),
+        )
+
+
+def _lookup(keys: memoryview, places: memoryview, key: int) -> int | None:
+    at = bisect_left(keys, key)
+    return places[at] if at < len(keys) and keys[at] == key else None
+
+
+@dataclass(slots=True)
+class Entries:
+    """What an index holds, not yet sorted."""
+
+    objects: list[tuple[int, int]] = field(default_factory=list)
+    moves: dict[int, int] = field(default_factory=dict)
+    tips: dict[int, int] = field(default_factory=dict)
+
+    def add(self, later: Entries) -> None:
+        """Take in the entries of the batches that follow."""
+        self.objects += later.objects
+        self.moves |= later.moves
+        self.tips |= later.tips
+
+
+def build(cover: Cover, entries: Entries) -> bytes:
+    """The bytes of an index."""
+    found = sorted(entries.objects)
+    tables = (found, sorted(entries.moves.items()), sorted(entries.tips.items()))
+    columns = b"".join(
+        struct.pack(f"<{len(table)}Q", *[entry[i] for entry in table])
+        for table in tables
+        for i in (0, 1)
+    )
+    check = blake3(columns).digest(length=16)
+    head = _HEAD.pack(MAGIC, VERSION, cover.segment, cover.first, cover.last, cover.number,
+                      cover.digest, *map(len, tables), check, cover.range_digest)  # fmt: skip
+    return head + columns
+
+
+def load(path: Path) -> Index | None:
+    """The index in a file, mapped; None for one that is missing or no good."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return Index(mmap.mmap(fd, 0, access=mmap.ACCESS_READ))
+    except (ValueError, OSError):
+        return None
+    finally:
+        os.close(fd)
+
+
+def range_digest(data: bytes | mmap.mmap | memoryview) -> bytes:
+    """What Cover.range_digest holds for these bytes of a segment."""
+    return blake3(data).digest(length=8)

@@ -1,0 +1,136 @@
+"""The files of a local store, and the two small ones that say what it is made of.
+
+    FORMAT        one line, ``snapstore 1 blake3``; written last when a store is made, then never
+    LOCK          flock target: never unlinked, never written
+    MANIFEST      JSON: generation, segments (numbers, oldest first), check (BLAKE3 of the rest)
+    log/N.seg     segments; the last one named is active
+    log/N.idx     the index of a sealed segment
+    torn/         tails cut off after a crash
+    cache/        indexes of the active segment: safe to delete at any time
+
+A store exists when FORMAT does. MANIFEST is replaced whole (temporary file, sync, rename, sync of
+the directory), so one that does not verify was damaged later.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from blake3 import blake3
+
+from snapstore.disk import TEMP_SUFFIX, Disk
+from snapstore.errors import Corrupt, Refused, UnsupportedFormat
+
+FORMAT_LINE = b"snapstore 1 blake3\n"
+_OURS = {"FORMAT", "LOCK", "MANIFEST", "log", "packs", "torn", "trash", "cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the files of the store at root are."""
+
+    root: Path
+
+    @property
+    def format(self) -> Path:
+        return self.root / "FORMAT"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "LOCK"
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / "MANIFEST"
+
+    @property
+    def cache(self) -> Path:
+        return self.root / "cache"
+
+    @property
+    def torn(self) -> Path:
+        return self.root / "torn"
+
+    def segment(self, number: int) -> Path:
+        """The file of a segment."""
+        return self.root / "log" / f"{number:08d}.seg"
+
+    def index(self, number: int) -> Path:
+        """The file of a sealed segment's index."""
+        return self.segment(number).with_suffix(".idx")
+
+    def segments_on_disk(self) -> tuple[int, ...]:
+        """The numbers of the segment files that are there, oldest first."""
+        names = (path.stem for path in (self.root / "log").glob("*.seg"))
+        return tuple(sorted(int(name) for name in names if name.isdigit()))
+
+    def remove_index(self, disk: Disk, number: int) -> None:
+        """Drop an index that turned out to be damaged: it is made again."""
+        disk.remove(self.index(number))
+
+    def bytes_on_disk(self) -> int:
+        """Bytes of the segments and packs."""
+        folders = (self.root / "log", self.root / "packs")
+        return sum(p.stat().st_size for folder in folders for p in folder.glob("*.*"))
+
+    def exists(self) -> bool:
+        """Whether there is a store. Raises UnsupportedFormat for one of another format."""
+        try:
+            line = self.format.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if line != FORMAT_LINE:
+            shown = line[:60].decode("ascii", "replace").strip()
+            raise UnsupportedFormat(f"{self.format} says {shown!r}, which this version cannot read")
+        return True
+
+    def prepare(self, disk: Disk) -> None:
+        """Make the directories of a new store. Raises Refused in a directory of something else."""
+        if self.root.is_dir():
+            foreign = sorted(p.name for p in self.root.iterdir() if not _is_ours(p.name))
+            if foreign:
+                raise Refused(
+                    f"{self.root} is no store and holds other things ({', '.join(foreign[:3])})",
+                    hint="name an empty or a new directory; `snapstore init DIR` makes DIR/.snapstore",
+                )
+        elif self.root.exists():
+            raise Refused(f"{self.root} is a file, not a store", hint="name a directory")
+        for path in (self.root, self.root / "log", self.cache):
+            disk.make_dir(path)
+
+
+def _is_ours(name: str) -> bool:
+    return name.removesuffix(TEMP_SUFFIX) in _OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Which segments make up the store."""
+
+    generation: int
+    segments: tuple[int, ...]
+
+    def encode(self) -> bytes:
+        """The bytes of the file."""
+        body = {"generation": self.generation, "segments": list(self.segments)}
+        return json.dumps(body | {"check": _check(body)}).encode() + b"\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """What the file says. Raises Corrupt."""
+        try:
+            body = json.loads(path.read_bytes())
+            check = body.pop("check")
+            if check == _check(body):
+                return cls(body["generation"], tuple(body["segments"]))
+        except FileNotFoundError as error:
+            raise Corrupt("the manifest is missing", path=str(path)) from error
+        except (ValueError, KeyError, TypeError, AttributeError):
+            pass
+        raise Corrupt("the manifest does not verify", path=str(path), offset=0)
+
+
+def _check(body: object) -> str:
+    return blake3(json.dumps(body, sort_keys=True).encode()).hexdigest()

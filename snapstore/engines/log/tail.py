@@ -1,0 +1,72 @@
+"""What to make of bytes behind the verified end of the active segment.
+
+A writer that holds the lock and meets them has two cases to tell apart:
+
+    A torn tail. The machine or the process died while a batch was written. Nothing of it was
+    acknowledged. The bytes are kept in torn/, the file is cut, and writing goes on.
+
+    Damage. Bytes that were acknowledged have changed since. Cutting would destroy what lies
+    behind them, so nothing is written any more until ``repair`` has been asked for.
+
+What tells them apart is what lies behind the first bad byte. A whole batch there was written
+later. If its ``durable end`` lies past the bad byte, its writer knew that byte to be synced: damage.
+If two or more whole batches lie there whose writers waited for their syncs, the second waited with
+the lock held until everything before it was synced: damage. One alone, with no such claim, can be
+the survivor of two writes that were both in flight when the power went: a torn tail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snapstore.engines.log import batch as fmt
+from snapstore.engines.log.batch import Batch, Header
+from snapstore.errors import Corrupt, UnsupportedFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Bytes that do not verify, from offset to the end of the file."""
+
+    path: str
+    offset: int
+    length: int
+    acknowledged: bool
+    """True: damage. False: a torn tail, nothing that was acknowledged is in it."""
+
+    def as_error(self) -> Corrupt:
+        """The error that refuses to write on top of damage."""
+        error = Corrupt(
+            "acknowledged data is damaged; nothing is saved on top of it",
+            path=self.path,
+            offset=self.offset,
+        )
+        error.hint = (
+            "copy the store away, then run `snapstore verify` to see what is touched and "
+            "`snapstore repair --apply` to go on with what is whole"
+        )
+        return error
+
+
+def examine(data: bytes, path: str, offset: int) -> Tail:
+    """Judge the bytes found from offset to the end of a segment."""
+    later = 0
+    at = data.find(fmt.MAGIC, 1)
+    while at >= 0:
+        opened = _whole_batch(data, at, path)
+        if opened is None:
+            at = data.find(fmt.MAGIC, at + 1)
+            continue
+        if opened.header.durable_end > offset:
+            return Tail(path, offset, len(data), acknowledged=True)
+        later += not opened.header.flags & fmt.LOOSE
+        at = data.find(fmt.MAGIC, at + opened.header.size)
+    return Tail(path, offset, len(data), acknowledged=later >= 2)
+
+
+def _whole_batch(data: bytes, at: int, path: str) -> Batch | None:
+    try:
+        size = Header(data[at : at + fmt.HEADER_SIZE], (path, at)).size
+        return Batch(data[at : at + size], (path, at))
+    except (Corrupt, UnsupportedFormat):
+        return None

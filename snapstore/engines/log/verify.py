@@ -1,0 +1,115 @@
+"""Reading a local store again, byte for byte, and saying exactly what is not as it was written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from snapstore.engine import Kind, Problem, Progress
+from snapstore.engines.log import batch as fmt
+from snapstore.engines.log.batch import Batch
+from snapstore.engines.log.layout import Layout
+from snapstore.engines.log.records import decode_move, decode_page
+from snapstore.engines.log.segment import Segment
+from snapstore.engines.log.tail import examine
+from snapstore.errors import Corrupt, SnapstoreError
+from snapstore.ids import object_id
+
+
+def verify(
+    layout: Layout,
+    segments: Sequence[Segment],
+    damaged: Corrupt | None,
+    progress: Progress | None,
+) -> Iterator[Problem]:
+    """Every problem of the files, in the order of the log."""
+    if damaged is not None:
+        yield Problem("manifest", damaged.path, damaged.offset, None, str(damaged))
+    total = sum(segment.size() for segment in segments)
+    done = 0
+    for segment in segments:
+        for seen in _segment(segment, last=segment is segments[-1]):
+            if isinstance(seen, Problem):
+                yield seen
+            elif progress is not None:
+                progress(done + seen, total)
+        done += segment.size()
+        yield from _indexes(layout, segment)
+    yield from _modes(layout.root)
+
+
+def _segment(segment: Segment, *, last: bool) -> Iterator[Problem | int]:
+    """The problems of one segment, between them how far reading has come."""
+    path, start, size = str(segment.path), 0, segment.size()
+    previous: Batch | None = None
+    while start < size:
+        try:
+            for offset, opened in segment.scan(start, size):
+                yield from _chain(path, offset, opened, previous)
+                yield from _records(path, offset, opened)
+                previous, start = opened, offset + opened.header.size
+                yield start
+        except SnapstoreError as error:
+            problem, start = _bad_bytes(segment, start, size, last, error)
+            previous = None
+            yield problem
+
+
+def _bad_bytes(
+    segment: Segment, start: int, size: int, last: bool, error: SnapstoreError
+) -> tuple[Problem, int]:
+    """What bad bytes from start on mean, and where reading can go on."""
+    path = str(segment.path)
+    tail = examine(os.pread(segment.fd, size - start, start), path, start)
+    if last and not tail.acknowledged:
+        message = (f"torn tail: {tail.length} bytes that were never acknowledged; "
+                   "the next save sets them aside")  # fmt: skip
+        return Problem("torn_tail", path, start, None, message, harmless=True), size
+    following = next(segment.whole_batches(start + 1), size)
+    message = f"{following - start} bytes are damaged: {error}"
+    return Problem("damaged_batch", path, start, None, message), following
+
+
+def _chain(path: str, offset: int, opened: Batch, previous: Batch | None) -> Iterator[Problem]:
+    if previous is None:
+        return
+    follows = opened.header.number == previous.header.number + 1
+    linked = opened.header.previous == previous.digest[: fmt.CHAIN_SIZE]
+    if not (follows and linked):
+        yield Problem("broken_chain", path, offset, None, "a batch does not follow the one before")
+
+
+def _records(path: str, offset: int, opened: Batch) -> Iterator[Problem]:
+    try:
+        for slot in range(opened.objects()):
+            o = opened.object(slot)
+            # What a chunk list stands for is hashed where its chunks are read: see the store.
+            if o.kind != Kind.CHUNKED and object_id(o.payload) != o.id:
+                yield Problem("wrong_content", path, offset, o.id,
+                              f"object {o.id.hex()} holds something else")  # fmt: skip
+        for payload in opened.payloads(fmt.MOVE):
+            decode_move(payload)
+        for payload in opened.payloads(fmt.REFS):
+            decode_page(payload)
+    except Corrupt as error:
+        yield Problem("damaged_record", path, offset, None, str(error))
+
+
+def _indexes(layout: Layout, segment: Segment) -> Iterator[Problem]:
+    for index in segment.indexes:
+        if not index.sound():
+            yield Problem("index", str(layout.index(segment.number)), 0, None,
+                          "an index is damaged; it is made again when needed", harmless=True)  # fmt: skip
+
+
+def _modes(root: Path) -> Iterator[Problem]:
+    for path in sorted([root, *root.rglob("*")]):
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue
+        if stat.S_IMODE(mode) & 0o077:
+            yield Problem("mode", str(path), None, None,
+                          f"others may read it (mode {stat.S_IMODE(mode):04o})", harmless=True)  # fmt: skip

@@ -1,0 +1,142 @@
+"""Every error that snapstore raises on purpose: one tree, one sentence a class.
+
+The message says what happened; ``hint`` says what to do next. Attributes carry the facts, so that
+a program need not read the text. Exit codes and rendering belong to the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SnapstoreError(Exception):
+    """The root of all errors that snapstore raises on purpose."""
+
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        if hint:
+            self.hint = hint
+
+
+# --- what was asked for is not there ---------------------------------------------------------
+
+
+class StoreNotFound(SnapstoreError):
+    """There is no store at this place."""
+
+    hint = "make one with `snapstore init`, or name one with --store"
+
+
+class NotFound(SnapstoreError):
+    """No session, turn, snapshot or path of this name exists."""
+
+
+class Ambiguous(SnapstoreError):
+    """An abbreviation fits more than one thing; the candidates are listed."""
+
+    def __init__(self, message: str, candidates: Sequence[str], *, hint: str = "") -> None:
+        super().__init__(message, hint=hint or "use more digits, or one of the candidates")
+        self.candidates = tuple(candidates)
+
+
+class NothingToDo(SnapstoreError):
+    """The step that was asked for has nowhere to go (nothing to undo, nothing to redo)."""
+
+
+# --- what was given cannot be used -----------------------------------------------------------
+
+
+class InvalidInput(SnapstoreError, ValueError):
+    """An argument is not of the form it must have (a session name, a revision, a file format)."""
+
+
+class UnsupportedValue(InvalidInput, TypeError):
+    """A value is not JSON (nor bytes where these are allowed); ``path`` says where it stands."""
+
+    def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint=hint or "store JSON values: dict with str keys, "
+                         "list, str, int, finite float, bool, None")
+        self.path = path
+        self.reason = reason
+
+
+class ReadOnlyValue(SnapstoreError, TypeError):
+    """A value that came out of a session was changed in place; assign the new value instead."""
+
+
+# --- somebody else was faster, or must not be run over ---------------------------------------
+
+
+class RefMoved(SnapstoreError):
+    """The ref is not where the caller expected it: another writer moved it first."""
+
+    def __init__(self, name: str, expected: bytes | None, actual: bytes | None) -> None:
+        def short(head: bytes | None) -> str:
+            return head.hex()[:12] if head else "nothing"
+
+        super().__init__(
+            f"{name} moved: expected at {short(expected)}, found at {short(actual)}",
+            hint="nothing was lost: save with on_conflict='fork' to keep both, or reload and redo",
+        )
+        self.name = name
+        self.expected = expected
+        self.actual = actual
+
+
+class Refused(SnapstoreError):
+    """Doing it would overwrite or reach something that nothing else holds; force goes on."""
+
+
+class Locked(SnapstoreError):
+    """Another process has held the store's lock for too long."""
+
+    hint = "it is freed when its holder ends; see which process uses the store, then try again"
+
+
+# --- the store or the disk is not well -------------------------------------------------------
+
+
+class Corrupt(SnapstoreError):
+    """Bytes on disk are not what was written; ``path`` and ``offset`` say where."""
+
+    hint = "run `snapstore verify` to see what it touches; nothing was changed"
+
+    def __init__(self, message: str, *, path: str | None = None, offset: int | None = None) -> None:
+        where = "" if path is None else f" ({path}" + ("" if offset is None else f" at {offset}") + ")"
+        super().__init__(message + where)
+        self.path = path
+        self.offset = offset
+
+
+class ObjectMissing(SnapstoreError):
+    """An object that something refers to is not in the store."""
+
+    hint = "run `snapstore verify` to see which sessions and turns it touches"
+
+    def __init__(self, object_id: bytes) -> None:
+        super().__init__(f"object {object_id.hex()} is not in the store")
+        self.id = object_id
+
+
+class UnsupportedFormat(SnapstoreError):
+    """The store was written by a version whose format this one does not know; it is left alone."""
+
+    hint = "use a newer snapstore"
+
+
+class DiskError(SnapstoreError, OSError):
+    """The operating system refused a write (disk full, I/O error); the store is as it was."""
+
+    hint = "free some space or look after the disk, then repeat; nothing was lost"
+
+    def __init__(self, message: str, errno: int | None = None, *, hint: str = "") -> None:
+        SnapstoreError.__init__(self, message, hint=hint)
+        self.errno = errno
+
+
+class UnknownOutcome(SnapstoreError):
+    """A sync failed, so whether the last save is durable is unknown; this handle takes no more."""
+
+    hint = "open the store again: it holds the state before or after the save, both complete"

@@ -1,0 +1,222 @@
+"""Claude Code transcripts (``<sessionId>.jsonl``): the tree of rows as lines of turns.
+
+A line's history is what the model was sent and answered: one message for each reply, its blocks
+put together again from the rows that hold one block each, and one for each user row. Blocks are as
+they are in the file, thinking and signatures too. Rows of other kinds are not messages.
+
+After a compaction the history is what Claude Code would send: the summary and the rows that the
+compaction says it preserved, then what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from snapstore import names
+from snapstore.formats.claude_tree import (
+    ROOT,
+    Strand,
+    Tree,
+    grow,
+    is_boundary,
+    preserved,
+    strands,
+)
+from snapstore.formats.jsonl import Row, Rows
+from snapstore.formats.transcript import Line, Session, Transcript
+from snapstore.formats.turns import TurnBuilder, is_prompt, label_of, prompt_text, time_of
+
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_LINE_FACTS = (
+    ("sessionId", "session_id"),
+    ("cwd", "cwd"),
+    ("gitBranch", "git_branch"),
+    ("version", "version"),
+)
+
+
+def read(rows: Rows, name: str = "") -> Transcript:
+    """Read the rows of a transcript; name is the file's, for a session that has no better name.
+
+    One session: its live line, the branches that were rewound away (``branch-1``, ...) and the
+    conversations of subagents (``sidechain-1``, ...). Never raises.
+    """
+    tree, warnings = grow(rows.rows)
+    found = strands(tree)
+    title = _title(rows.rows, tree)
+    live = _line(tree, found.live, "", title)
+    label = next((turn.label for turn in live.turns if turn.label), "")
+    candidates = (title, label, live.meta.get("session_id") or "", PurePath(name).stem)
+    hint = next(filter(None, map(names.slug, candidates)), "session")
+    numbered = [
+        *((f"branch-{n}", strand) for n, strand in enumerate(found.branches, 1)),
+        *((f"sidechain-{n}", strand) for n, strand in enumerate(found.sidechains, 1)),
+    ]
+    branches = tuple(_line(tree, strand, branch) for branch, strand in numbered)
+    session = Session(Line(hint, live.turns, live.meta), branches)
+    notes = sorted((*rows.warnings, *warnings), key=lambda warning: warning.offset)
+    return Transcript("claude-code", (session,), len(rows.rows), tuple(notes))
+
+
+def _title(rows: Iterable[Row], tree: Tree) -> str:
+    """What the session is called: the last title given, by hand before one made up.
+
+    Old summaries stand in the files of other sessions too; one counts where its leaf is here.
+    """
+    last: dict[str, str] = {}
+    for row in rows:
+        kind = row.value.get("type") if isinstance(row.value, dict) else None
+        if not isinstance(kind, str) or kind not in _TITLES:
+            continue
+        title, leaf = row.value.get(_TITLES[kind]), row.value.get("leafUuid")
+        here = isinstance(leaf, str) and leaf in tree.positions
+        if isinstance(title, str) and title and (here or kind != "summary"):
+            last[kind] = title
+    return next((last[kind] for kind in _TITLES if kind in last), "")
+
+
+def _line(tree: Tree, strand: Strand | None, name: str, title: str = "") -> Line:
+    rows = strand.rows if strand else ()
+    meta = _facts(tree, rows)
+    if title:
+        meta["title"] = title
+    builder = TurnBuilder()
+    compaction: dict[str, Any] | None = None
+    for group in _groups(tree, rows):
+        row = tree.rows[group[0]].value
+        if tree.messages[group[0]] is None:
+            compaction = row
+        elif compaction is not None or row.get("isCompactSummary"):
+            _compact(builder, tree, compaction or {}, group)
+            compaction = None
+        else:
+            _tell(builder, tree, group)
+    return Line(name, builder.turns(), meta)
+
+
+def _compact(builder: TurnBuilder, tree: Tree, boundary: dict[str, Any], first: list[int]) -> None:
+    """The history starts anew: the first message after the boundary and what was preserved."""
+    kept = [_merged(tree, group) for group in _groups(tree, _preserved_rows(tree, boundary))]
+    anchor, *_ = preserved(boundary)
+    if anchor is not None and anchor == boundary.get("uuid"):
+        builder.compact(kept)
+        kept = []
+    else:
+        builder.compact([])
+    _tell(builder, tree, first)
+    for message in kept:
+        builder.inject(message)
+
+
+def _preserved_rows(tree: Tree, boundary: dict[str, Any]) -> list[int]:
+    _, uuids, head, tail = preserved(boundary)
+    if uuids:
+        return [tree.positions[u] for u in uuids if isinstance(u, str) and u in tree.positions]
+    if not (isinstance(head, str) and isinstance(tail, str) and head in tree.positions):
+        return []
+    path = []
+    place = tree.positions.get(tail, ROOT)
+    while place != ROOT:
+        path.append(place)
+        if place == tree.positions[head]:
+            return path[::-1]
+        place = tree.parents[place]
+    return []
+
+
+def _groups(tree: Tree, rows: Iterable[int]) -> list[list[int]]:
+    """Rows that make one message together; a compaction's boundary is a group of its own.
+
+    The rows of a reply share its ``message.id``; results of its first calls may stand between.
+    """
+    groups: list[list[int]] = []
+    reply: list[int] = []
+    reply_id: Any = None
+    for place in rows:
+        message, value = tree.messages[place], tree.rows[place].value
+        if message is None:
+            if is_boundary(value):
+                groups.append([place])
+                reply_id = None
+        elif value["type"] == "assistant":
+            identity = message.get("id")
+            if identity and identity == reply_id:
+                reply.append(place)
+            else:
+                reply, reply_id = [place], identity
+                groups.append(reply)
+        else:
+            groups.append([place])
+            if _starts_turn(value, message):
+                reply_id = None
+    return groups
+
+
+def _starts_turn(row: dict[str, Any], message: dict[str, Any]) -> bool:
+    return (
+        row["type"] == "user"
+        and not row.get("isMeta")
+        and not row.get("isCompactSummary")
+        and is_prompt(message.get("content"))
+    )
+
+
+def _tell(builder: TurnBuilder, tree: Tree, group: list[int]) -> None:
+    """Add the message of a group, as a prompt where it is one."""
+    row = tree.rows[group[0]].value
+    message = _merged(tree, group)
+    content = message.get("content")
+    if _starts_turn(row, message):
+        builder.prompt(label_of(prompt_text(content)))
+    time = time_of(tree.rows[group[-1]].value.get("timestamp"))
+    if row.get("isMeta") or row.get("isCompactSummary"):
+        builder.inject(message, time)
+    else:
+        builder.add(message, time)
+    if row["type"] == "assistant":
+        model, usage = message.get("model"), message.get("usage")
+        if isinstance(model, str) and model != "<synthetic>":
+            builder.note("model", model)
+        if isinstance(usage, dict):
+            builder.count("usage", usage)
+
+
+def _merged(tree: Tree, group: Sequence[int]) -> dict[str, Any]:
+    """One message of the rows of a reply: the last row's facts, the blocks of all.
+
+    Every row repeats the facts; while the reply streams, only the last has them complete.
+    """
+    message = tree.messages[group[-1]] or {}
+    if len(group) == 1:
+        return message
+    rows = list(group)
+    indexes = [tree.rows[place].value.get("apiBlockIndex") for place in rows]
+    if all(type(index) is int for index in indexes):
+        rows = [place for _, place in sorted(zip(indexes, rows, strict=True), key=lambda x: x[0])]
+    blocks: list[Any] = []
+    for place in rows:
+        content = (tree.messages[place] or {}).get("content")
+        if isinstance(content, list):
+            blocks.extend(content)
+        elif content:
+            blocks.append({"type": "text", "text": content})
+    return {**message, "content": blocks}
+
+
+def _facts(tree: Tree, rows: Sequence[int]) -> dict[str, Any]:
+    """What the rows of a line say of it as a whole: the last value of each fact counts."""
+    facts: dict[str, Any] = {}
+    for key, name in _LINE_FACTS:
+        for place in reversed(rows):
+            value = tree.rows[place].value.get(key)
+            if isinstance(value, str) and value:
+                facts[name] = value
+                break
+    for name, order in (("first_time", rows), ("last_time", rows[::-1])):
+        times = (time_of(tree.rows[place].value.get("timestamp")) for place in order)
+        time = next((time for time in times if time is not None), None)
+        if time is not None:
+            facts[name] = time
+    return facts

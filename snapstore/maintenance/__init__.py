@@ -1,0 +1,1 @@
+"""Care of a store: what is checked, counted, mended and collected."""

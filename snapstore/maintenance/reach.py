@@ -1,0 +1,94 @@
+"""Everything that a store's refs and reflog reach, object by object.
+
+Each part is visited once, however many turns share it. What cannot be read is reported with the
+turn that it was met from, and walked past: one missing object must not hide the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from snapstore.chunks import pieces_of
+from snapstore.engine import Kind
+from snapstore.errors import SnapstoreError
+from snapstore.model.maps import Leaf
+from snapstore.model.snapshot import Record
+from snapstore.objects import Objects
+
+Report = Callable[[bytes, SnapstoreError], None]
+"""Called with the id of what could not be read, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A snapshot on the walk."""
+
+    id: bytes
+    record: Record
+
+
+class Reach:
+    """Walks from heads, remembering what it has seen. ``seen`` holds every id that was met."""
+
+    def __init__(self, objects: Objects, report: Report) -> None:
+        self._objects = objects
+        self._report = report
+        self.seen: set[bytes] = set()
+
+    def line(self, head: bytes) -> Iterator[Turn]:
+        """The turns of a line that were not met before, newest first; the caller visits each."""
+        here: bytes | None = head
+        while here is not None and here not in self.seen:
+            self.seen.add(here)
+            try:
+                record = self._objects.snapshots.record(here)
+            except SnapstoreError as error:
+                self._report(here, error)
+                return
+            yield Turn(here, record)
+            here = record.parent
+
+    def visit(self, turn: Turn) -> None:
+        """Meet all that a turn holds: messages, scratchpad, files."""
+        self._history(turn.record.history)
+        for root in (turn.record.scratchpad, turn.record.files):
+            self._map(root)
+
+    def _history(self, tip: bytes | None) -> None:
+        found: list[bytes] = []
+        try:
+            for node_id, node in self._objects.lists.reachable(tip, self.seen):
+                found.append(node_id)
+                for at in range(0, len(node.ids), 32):
+                    self._content(node.ids[at : at + 32])
+        except SnapstoreError as error:
+            self._report(tip or b"", error)
+        # Marked only now: the walk stops at the first node that was seen before.
+        self.seen.update(found)
+
+    def _map(self, root: bytes | None) -> None:
+        found: list[bytes] = []
+        try:
+            for node_id, node in self._objects.maps.reachable(root, self.seen):
+                found.append(node_id)
+                if isinstance(node, Leaf):
+                    for link in node.links:
+                        self._content(link)
+        except SnapstoreError as error:
+            self._report(root or b"", error)
+        self.seen.update(found)
+
+    def _content(self, content_id: bytes) -> None:
+        waiting = [content_id]
+        while waiting:
+            here = waiting.pop()
+            if here in self.seen:
+                continue
+            self.seen.add(here)
+            try:
+                o = self._objects.engine.read(here)
+                if o.kind == Kind.CHUNKED:
+                    waiting += pieces_of(o.payload, here)
+            except SnapstoreError as error:
+                self._report(here, error)

@@ -1,0 +1,55 @@
+"""Checking a store: every byte against its hash, and every link from every ref and reflog entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from snapstore import refs
+from snapstore.engine import Move, Problem, Progress
+from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError
+from snapstore.maintenance.reach import Reach, Turn
+
+if TYPE_CHECKING:
+    from snapstore.store import Store
+
+
+def verify(store: Store, progress: Progress | None = None) -> Iterator[Problem]:
+    """The problems of a store, none when all is well.
+
+    First the engine reads everything again. Then the links are followed: an object that is whole
+    but points at one that is gone is found here, with the turns that need it.
+    """
+    yield from store.engine.verify(progress)
+    yield from _links(store)
+
+
+def _links(store: Store) -> Iterator[Problem]:
+    met: list[tuple[bytes, SnapstoreError]] = []
+    reach = Reach(store.objects, lambda object_id, error: met.append((object_id, error)))
+    for move in _heads(store):
+        assert move.new is not None
+        for turn in reach.line(move.new):
+            reach.visit(turn)
+            yield from (_problem(move, turn, *one) for one in met)
+            met.clear()
+        yield from (_problem(move, None, *one) for one in met)
+        met.clear()
+
+
+def _heads(store: Store) -> Iterator[Move]:
+    """Where refs are and were: sessions and tags as they are now first, for a finding is named
+    after the first line that it is met on."""
+    for prefix in (refs.SESSIONS, refs.TAGS):
+        yield from (tip for tip in store.engine.tips(prefix) if tip.new)
+    for move in store.engine.reflog():
+        if move.new and move.ref.startswith((refs.SESSIONS, refs.TAGS)):
+            yield move
+
+
+def _problem(move: Move, turn: Turn | None, object_id: bytes, error: SnapstoreError) -> Problem:
+    kind = "missing" if isinstance(error, ObjectMissing) else "damaged"
+    path = error.path if isinstance(error, Corrupt) else None
+    offset = error.offset if isinstance(error, Corrupt) else None
+    at = f"turn {turn.record.turn} of " if turn else ""
+    return Problem(kind, path, offset, object_id, f"{at}{refs.described(move.ref)}: {error}")

@@ -1,0 +1,70 @@
+"""Session names: which are valid, and how a text becomes one.
+
+A name is 1 to 200 characters of Unicode letters and digits (in normal form C, with the marks that
+some scripts write their vowels with) and of ``. _ + - /``. Punctuation does not stand first, so
+that a name is never taken for an option or a hidden file; there is no ``..`` and no empty part
+between slashes, so that a name never reads as a way out of a folder.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from snapstore.errors import InvalidInput
+
+MAX_LENGTH = 200
+"""Most characters in a session name."""
+
+SLUG_LENGTH = 48
+"""Most characters in a name that is made from a text."""
+
+PUNCTUATION = frozenset("._+-/")
+
+
+def valid_name(text: str) -> None:
+    """Return when text may name a session; InvalidInput with the reason when it may not."""
+    reason = _objection(text)
+    if reason:
+        raise InvalidInput(
+            f"{text[:MAX_LENGTH]!r} cannot name a session: {reason}",
+            hint="use letters, digits and . _ + - /, beginning with a letter or a digit",
+        )
+
+
+def slug(text: str) -> str:
+    """A valid name made of the words of text, in lower case with ``-`` between them.
+
+    Empty when text holds no letter and no digit. Cut between words where that leaves at least half
+    of SLUG_LENGTH.
+    """
+    lowered = unicodedata.normalize("NFC", text[: 8 * SLUG_LENGTH].lower())
+    words = "".join(c if _is_word(c) else " " for c in lowered).split()
+    words = [word for word in words if word[0].isalnum()]
+    joined = "-".join(words)
+    if len(joined) <= SLUG_LENGTH:
+        return joined
+    border = joined.rfind("-", 0, SLUG_LENGTH + 1)
+    return joined[: border if border >= SLUG_LENGTH // 2 else SLUG_LENGTH]
+
+
+def _objection(text: str) -> str:
+    if not text:
+        return "it is empty"
+    if len(text) > MAX_LENGTH:
+        return f"it has {len(text)} characters, more than {MAX_LENGTH}"
+    strange = next((c for c in text if not _is_word(c) and c not in PUNCTUATION), "")
+    if strange:
+        return f"it holds {strange!r}"
+    if not text[0].isalnum():
+        return f"it begins with {text[0]!r}"
+    if ".." in text:
+        return "it holds '..'"
+    if "" in text.split("/"):
+        return "it has an empty part between slashes"
+    if not unicodedata.is_normalized("NFC", text):
+        return "it is not in Unicode normal form C"
+    return ""
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character)[0] == "M"

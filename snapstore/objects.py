@@ -1,0 +1,105 @@
+"""The objects of a store as content: what the layers above read and write through an engine.
+
+New objects are staged by ``put`` and become durable with the commit that a ``Stage`` is handed to.
+Until then they can be read by their id like any other, for a tree is built from its leaves up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from snapstore import values
+from snapstore.chunks import objects_of, stream
+from snapstore.engine import Engine, Kind, Move, Obj, Update
+from snapstore.errors import Corrupt
+from snapstore.frozen import freeze
+from snapstore.ids import object_id
+from snapstore.model.extents import Lists
+from snapstore.model.maps import Maps
+from snapstore.model.snapshot import Snapshots
+
+
+class Objects:
+    """An engine's objects, and the lists, maps and snapshots made of them. Thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.staged: dict[bytes, Obj] = {}
+        self.lists = Lists(self.content)
+        self.maps = Maps(self.content)
+        self.snapshots = Snapshots(self.content)
+
+    def content(self, content_id: bytes) -> bytes:
+        """The content of an object. Raises ObjectMissing or Corrupt."""
+        staged = self.staged.get(content_id)
+        o = self.engine.read(content_id) if staged is None else staged
+        return o.payload if o.kind != Kind.CHUNKED else self._joined(o)
+
+    def _joined(self, o: Obj) -> bytes:
+        content = b"".join(stream(o, self._object))
+        if object_id(content) != o.id:
+            raise Corrupt(f"the chunks of object {o.id.hex()} make up something else")
+        return content
+
+    def _object(self, content_id: bytes) -> Obj:
+        staged = self.staged.get(content_id)
+        return self.engine.read(content_id) if staged is None else staged
+
+    def value(self, content_id: bytes) -> Any:
+        """The read-only value in an object."""
+        return freeze(values.decode(self.content(content_id)))
+
+    def values(self, content_ids: Sequence[bytes]) -> list[Any]:
+        """The read-only values in objects, in the order asked for; neighbours are read together."""
+        found = self.engine.read_many(content_ids)
+        decode = values.decode
+        return [
+            freeze(decode(o.payload if o.kind != Kind.CHUNKED else self._joined(o))) for o in found
+        ]
+
+
+class Stage:
+    """New objects on their way into one commit. Belongs to one thread."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._new: list[Obj] = []
+
+    def put_node(self, content: bytes) -> bytes:
+        """Stage a node of a list or map; its id."""
+        return self._stage(Obj(object_id(content), Kind.NODE, content))
+
+    def put_snapshot(self, content: bytes) -> bytes:
+        """Stage a snapshot; its id."""
+        return self._stage(Obj(object_id(content), Kind.SNAPSHOT, content))
+
+    def put_content(self, content: bytes, content_id: bytes | None = None) -> bytes:
+        """Stage content of any size; its id, which the caller may already know."""
+        kept = objects_of(content, content_id)
+        for o in kept:
+            self._stage(o)
+        return kept[-1].id
+
+    def _stage(self, o: Obj) -> bytes:
+        self._new.append(o)
+        self._objects.staged[o.id] = o
+        return o.id
+
+    def extend(self, objects: Iterable[Obj]) -> None:
+        """Stage objects that are ready made."""
+        for o in objects:
+            self._stage(o)
+
+    def commit(self, update: Update | None = None) -> Move | None:
+        """Make everything staged durable and grant the update, or neither; see Engine.commit."""
+        try:
+            return self._objects.engine.commit(self._new, update)
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Forget what was staged."""
+        for o in self._new:
+            self._objects.staged.pop(o.id, None)
+        self._new.clear()

@@ -1,0 +1,145 @@
+"""What can be done with refs: every change of a store's names is a move, and every move can be undone.
+
+Undo and redo are moves like any other, so they too are in the reflog and nothing is ever lost by
+them. Each move says where an undo leads from it (``base``) and where a redo does (``redo``):
+
+    an ordinary move       base: the move before it             redo: nothing
+    an undo at move R      goes to R.base =: T; new = T.new     base: T.base     redo: R
+    a redo at move U       goes to U.redo =: R; new = R.new     base: R.base     redo: R.redo
+
+So undo walks back and redo forth any number of steps, and an ordinary move in between starts over
+from where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from snapstore.engine import Engine, Move, Update
+from snapstore.errors import NotFound, NothingToDo, Refused
+
+SESSIONS = "sessions/"
+TAGS = "tags/"
+CURRENT = "state/current"
+
+
+def live(engine: Engine, ref: str) -> Move | None:
+    """The last move of a ref that exists now."""
+    tip = engine.tip(ref)
+    return tip if tip is not None and tip.new is not None else None
+
+
+def create(
+    engine: Engine, ref: str, head: bytes, op: str, time: int, info: Mapping[str, Any]
+) -> Move:
+    """Make a ref that does not exist now. Raises RefMoved when it does."""
+    return _granted(engine.commit([], Update(ref, head, None, op, time, info)))
+
+
+def step_back(engine: Engine, ref: str, time: int) -> Move:
+    """Undo the last move of a ref. Raises NothingToDo."""
+    tip = engine.tip(ref)
+    if tip is None or (tip.new is None and tip.base == 0):
+        raise NothingToDo("there is nothing to undo", hint="`snapstore op log` lists every move")
+    target = engine.move(ref, tip.base) if tip.base else None
+    update = Update(
+        ref,
+        target.new if target else None,
+        tip.new,
+        "undo",
+        time,
+        {"of": tip.op},
+        at=tip.gen,
+        base=target.base if target else 0,
+        redo=tip.gen,
+        born=target.born if target else None,
+    )
+    moved = _granted(engine.commit([], update))
+    if tip.op == "rename" and tip.new is not None and "from_ref" in tip.info:
+        _revive(engine, tip, time)
+    return moved
+
+
+def _revive(engine: Engine, rename: Move, time: int) -> None:
+    """Undoing a rename also brings the old name back, unless something was done with it since."""
+    old = engine.tip(rename.info["from_ref"])
+    if old is not None and old.op == "rename" and old.info.get("to_ref") == rename.ref:
+        step_back(engine, old.ref, time)
+
+
+def step_forth(engine: Engine, ref: str, time: int) -> Move:
+    """Redo what was undone last. Raises NothingToDo."""
+    tip = engine.tip(ref)
+    target = engine.move(ref, tip.redo) if tip is not None and tip.redo else None
+    if tip is None or target is None:
+        raise NothingToDo("there is nothing to redo", hint="a new save ends what can be redone")
+    update = Update(
+        ref,
+        target.new,
+        tip.new,
+        "redo",
+        time,
+        {"of": target.op},
+        at=tip.gen,
+        base=target.base,
+        redo=target.redo,
+        born=target.born,
+    )
+    return _granted(engine.commit([], update))
+
+
+def delete(engine: Engine, ref: str, time: int) -> Move:
+    """End a ref. What it pointed at stays, and undo brings it back. Raises NotFound."""
+    tip = live(engine, ref)
+    if tip is None:
+        raise NotFound(f"there is no {described(ref)}")
+    return _granted(engine.commit([], Update(ref, None, tip.new, "delete", time)))
+
+
+def rename(engine: Engine, old: str, new: str, time: int) -> Move:
+    """Give a ref another name. Raises NotFound, and Refused when the new name is taken.
+
+    Two moves, for a commit moves one ref: the new name first, so that a crash between them leaves
+    both, never none.
+    """
+    tip = live(engine, old)
+    if tip is None or tip.new is None:
+        raise NotFound(f"there is no {described(old)}")
+    if live(engine, new) is not None:
+        raise Refused(f"there is a {described(new)} already", hint="choose another name")
+    born = engine.move(old, tip.born)
+    info = {"from_ref": old, "from_gen": tip.gen}
+    if born is not None and "forked_from" in born.info:
+        info["forked_from"] = born.info["forked_from"]
+    moved = create(engine, new, tip.new, "rename", time, info)
+    engine.commit([], Update(old, None, tip.new, "rename", time, {"to_ref": new}))
+    return moved
+
+
+def was_at(engine: Engine, ref: str, back: int) -> Move | None:
+    """Where a ref was so many moves ago, through renames; None when it was nowhere."""
+    tip = engine.tip(ref)
+    while tip is not None:
+        if back < tip.gen:
+            return engine.move(ref, tip.gen - back)
+        first = engine.move(ref, 1)
+        if first is None or "from_ref" not in first.info:
+            return None
+        back -= tip.gen
+        ref = first.info["from_ref"]
+        tip = engine.move(ref, first.info["from_gen"])
+    return None
+
+
+def described(ref: str) -> str:
+    """A ref in words: ``session fix-login``."""
+    for prefix, word in ((SESSIONS, "session"), (TAGS, "tag")):
+        if ref.startswith(prefix):
+            return f"{word} {ref.removeprefix(prefix)}"
+    return f"ref {ref}"
+
+
+def _granted(move: Move | None) -> Move:
+    assert move is not None  # an engine that was given an update returns its move or raises
+    return move

@@ -1,0 +1,154 @@
+"""Revisions: how a turn is named.
+
+    full id, or a unique prefix of at least 4 hex digits
+    NAME         the HEAD of a session, or a tag
+    NAME@12      turn 12 of its line
+    NAME~3       three turns before it
+    NAME@{2}     where HEAD was two moves ago
+    @            the current session: @, @~1, @@12, @@{2}
+    REV:path     a file at that turn
+
+Suffixes can follow each other. A session name wins over a tag, and a tag over a hex prefix.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from snapstore import refs
+from snapstore.engine import Kind
+from snapstore.errors import Ambiguous, InvalidInput, NotFound
+from snapstore.ids import SIZE, is_hex_prefix
+from snapstore.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from snapstore.store import Store
+
+_BASE = re.compile(r"@(?![0-9{])|[^@~:]+")
+_STEP = re.compile(r"@(?P<turn>\d+)|~(?P<back>\d*)|@\{(?P<moves>\d+)\}")
+_CANDIDATES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision, found."""
+
+    snapshot: Snapshot
+    session: str | None
+    """The session that was named; None when an id or a tag was."""
+    path: str | None
+    """What followed the colon; None without one."""
+
+
+def resolve(store: Store, text: str, current: str | None = None) -> Revision:
+    """The turn that a text names; ``current`` is the session that @ stands for.
+
+    Raises InvalidInput for what is no revision, NotFound and Ambiguous.
+    """
+    name, colon, path = text.partition(":")
+    base, steps = _split(name, text)
+    session = _session_of(store, base, current)
+    snapshot: Snapshot | None = None
+    for step in steps:
+        if step["moves"] is not None:
+            snapshot = _moves_ago(store, session, int(step["moves"]), base)
+            continue
+        snapshot = snapshot or _head(store, base, session)
+        turn = int(step["turn"]) if step["turn"] else snapshot.turn - int(step["back"] or 1)
+        snapshot = _at_turn(store, snapshot, turn, text)
+    snapshot = snapshot or _head(store, base, session)
+    return Revision(snapshot, session, path if colon else None)
+
+
+def _split(name: str, text: str) -> tuple[str, list[re.Match[str]]]:
+    base = _BASE.match(name)
+    steps: list[re.Match[str]] = []
+    at = base.end() if base else 0
+    while base and at < len(name):
+        step = _STEP.match(name, at)
+        if step is None:
+            base = None
+            break
+        steps.append(step)
+        at = step.end()
+    if base is None:
+        raise InvalidInput(
+            f"{text!r} is no revision",
+            hint="write NAME, NAME@12, NAME~3, NAME@{2}, @, or at least 4 digits of an id",
+        )
+    return base.group(), steps
+
+
+def _session_of(store: Store, base: str, current: str | None) -> str | None:
+    if base == "@":
+        if current is None:
+            raise NotFound("there is no current session", hint="name one, or `snapstore switch` to it")
+        return current
+    tip = store.engine.tip(refs.SESSIONS + base)
+    return base if tip is not None else None
+
+
+def _head(store: Store, base: str, session: str | None) -> Snapshot:
+    for ref in (refs.SESSIONS + session if session else "", refs.TAGS + base):
+        tip = refs.live(store.engine, ref) if ref else None
+        if tip is not None and tip.new is not None:
+            return store.snapshot(tip.new)
+    if is_hex_prefix(base):
+        return _by_prefix(store, base)
+    raise unknown(store, base)
+
+
+def _by_prefix(store: Store, digits: str) -> Snapshot:
+    prefix = bytes.fromhex(digits.ljust(2 * SIZE, "0"))
+    found = [i for i, kind in store.engine.ids(prefix, len(digits)) if kind == Kind.SNAPSHOT]
+    if len(found) > 1:
+        listed = [_described(store, i) for i in found[:_CANDIDATES]]
+        raise Ambiguous(
+            f"{digits} fits {len(found)} snapshots: " + "; ".join(listed),
+            [i.hex() for i in found],
+        )
+    if not found:
+        raise unknown(store, digits)
+    return store.snapshot(found[0])
+
+
+def _described(store: Store, snapshot_id: bytes) -> str:
+    snapshot = store.snapshot(snapshot_id)
+    return f"{snapshot.id[:12]} turn {snapshot.turn} {snapshot.label}".rstrip()
+
+
+def _moves_ago(store: Store, session: str | None, back: int, base: str) -> Snapshot:
+    if session is None:
+        raise NotFound(f"{base}@{{{back}}}: there is no session {base}")
+    move = refs.was_at(store.engine, refs.SESSIONS + session, back)
+    if move is None or move.new is None:
+        raise NotFound(
+            f"{session} was nowhere {back} moves ago", hint="`snapstore op log` lists every move"
+        )
+    return store.snapshot(move.new)
+
+
+def _at_turn(store: Store, head: Snapshot, turn: int, text: str) -> Snapshot:
+    if not 1 <= turn <= head.turn:
+        raise NotFound(
+            f"{text}: there is no turn {turn}; the line has turns 1 to {head.turn}",
+            hint="turns that were rewound away are reached by id, by NAME@{N}, or by undo",
+        )
+    return store.snapshot(store.objects.snapshots.at_turn(head.raw_id, turn))
+
+
+def unknown(store: Store, name: str) -> NotFound:
+    """The error for a name that is nothing, with the names that are near."""
+    tip = store.engine.tip(refs.SESSIONS + name)
+    if tip is not None and tip.op == "rename":
+        to = str(tip.info.get("to_ref", "")).removeprefix(refs.SESSIONS)
+        return NotFound(f"session {name} was renamed to {to}", hint=f"use {to}")
+    if tip is not None:
+        return NotFound(f"session {name} was deleted", hint=f"`snapstore undo -s {name}` brings it back")
+    names = [m.ref.removeprefix(refs.SESSIONS) for m in store.engine.tips(refs.SESSIONS) if m.new]
+    near = difflib.get_close_matches(name, names, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`snapstore sessions` lists them"
+    return NotFound(f"there is no session, tag or snapshot {name!r}", hint=hint)

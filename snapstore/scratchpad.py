@@ -1,0 +1,153 @@
+"""The scratchpad: a small key/value store that lives outside the history and survives trimming."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+from snapstore import values
+from snapstore.errors import UnsupportedValue
+from snapstore.frozen import freeze
+from snapstore.model.maps import INLINE, Inline, Link, Value
+from snapstore.objects import Objects, Stage
+
+
+def key_bytes(key: str) -> bytes:
+    """A key as it is stored. Lone surrogates pass."""
+    return key.encode("utf-8", "surrogatepass")
+
+
+def key_text(key: bytes) -> str:
+    """A stored key as text."""
+    return key.decode("utf-8", "surrogatepass")
+
+
+def stored_value(objects: Objects, value: Value) -> Any:
+    """The read-only value of a map entry."""
+    encoded = value.content if isinstance(value, Inline) else objects.content(value.id)
+    return freeze(values.decode(encoded))
+
+
+class SavedScratchpad(Mapping[str, Any]):
+    """The scratchpad of a snapshot, sorted by key. Read only."""
+
+    def __init__(self, objects: Objects, root: bytes | None) -> None:
+        self._objects = objects
+        self._root = root
+        self._changes: dict[bytes, bytes | None] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        name = key_bytes(key)
+        if name in self._changes:
+            encoded = self._changes[name]
+            if encoded is None:
+                raise KeyError(key)
+            return freeze(values.decode(encoded))
+        value = self._objects.maps.get(self._root, name)
+        if value is None:
+            raise KeyError(key)
+        return stored_value(self._objects, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([key_text(name) for name in self._names()])
+
+    def _names(self) -> list[bytes]:
+        names = {name for name, _ in self._objects.maps.items(self._root)}
+        for name, encoded in self._changes.items():
+            (names.discard if encoded is None else names.add)(name)
+        return sorted(names)
+
+    def __len__(self) -> int:
+        if not self._changes:
+            return self._objects.maps.count(self._root)
+        return len(self._names())
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, str):
+            return False
+        name = key_bytes(key)
+        if name in self._changes:
+            return self._changes[name] is not None
+        return self._objects.maps.get(self._root, name) is not None
+
+    def __eq__(self, other: object) -> bool:
+        return dict(self) == dict(other) if isinstance(other, Mapping) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} keys>"
+
+    def summary(self, max_chars: int = 2000) -> str:
+        """The scratchpad as text to inject into a prompt: a line a key, at most max_chars.
+
+        Long values are cut and say so; when there is no room for every key, the last line counts
+        those left out. Empty when there is nothing.
+        """
+        lines: list[str] = []
+        room = max(0, max_chars)
+        keys = list(self)
+        for n, key in enumerate(keys):
+            left = len(keys) - n
+            more = f"… and {left} more key{'s' if left > 1 else ''}"
+            line = f"{key}: {_shown(self[key])}"
+            fair = max(40, room // left)
+            line = line if len(line) <= fair else line[: fair - 1] + "…"
+            reserve = len(more) + 1 if left > 1 else 0
+            if len(line) + reserve > room:
+                if len(more) <= room:
+                    lines.append(more)
+                break
+            lines.append(line)
+            room -= len(line) + 1
+        return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return value.replace("\n", "\n  ")
+    if isinstance(value, bytes):
+        return f"({len(value)} bytes)"
+    return json.dumps(value, ensure_ascii=False, default=lambda b: f"({len(b)} bytes)")
+
+
+class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
+    """The scratchpad of a session as the next save will keep it."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            raise UnsupportedValue(f"scratchpad[{key!r}]", "keys are strings")
+        encoded = values.encode(value, path=f"scratchpad[{key!r}]", allow_bytes=True)
+        self._changes[key_bytes(key)] = encoded
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self:
+            raise KeyError(key)
+        self._changes[key_bytes(key)] = None
+
+    # --- for the session that owns it -----------------------------------------------------------
+
+    def reset(self, root: bytes | None) -> None:
+        """Show another saved scratchpad, without any changes."""
+        self._root = root
+        self._changes = {}
+
+    @property
+    def changed(self) -> bool:
+        """Whether it may differ from what is saved."""
+        return bool(self._changes)
+
+    def stage(self, stage: Stage) -> bytes | None:
+        """Stage what is new; the root of the map as it is now."""
+        if not self._changes:
+            return self._root
+        changes: dict[bytes, Value | None] = {}
+        for name, encoded in self._changes.items():
+            if encoded is None:
+                changes[name] = None
+            elif len(encoded) <= INLINE:
+                changes[name] = Inline(encoded)
+            else:
+                changes[name] = Link(stage.put_content(encoded))
+        return self._objects.maps.update(self._root, changes, stage.put_node)

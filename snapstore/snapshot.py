@@ -1,0 +1,139 @@
+"""A snapshot as users see it: one turn of a session, read when it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, overload
+
+from snapstore import values
+from snapstore.frozen import freeze
+from snapstore.history import SavedHistory
+from snapstore.model.snapshot import Record
+from snapstore.objects import Objects
+from snapstore.scratchpad import SavedScratchpad
+
+
+class Snapshot:
+    """A session after one turn. Immutable; equal when its id is equal."""
+
+    __slots__ = ("_id", "_objects", "_record")
+
+    def __init__(self, objects: Objects, snapshot_id: bytes, record: Record | None = None) -> None:
+        self._objects = objects
+        self._id = snapshot_id
+        self._record = record or objects.snapshots.record(snapshot_id)
+
+    @property
+    def id(self) -> str:
+        """64 hex digits."""
+        return self._id.hex()
+
+    @property
+    def raw_id(self) -> bytes:
+        """The id as 32 bytes."""
+        return self._id
+
+    @property
+    def record(self) -> Record:
+        """The snapshot as it is stored."""
+        return self._record
+
+    @property
+    def turn(self) -> int:
+        """Number in its line; the first is 1."""
+        return self._record.turn
+
+    @property
+    def label(self) -> str:
+        """What the save was called; "" for nothing."""
+        return self._record.label
+
+    @property
+    def time(self) -> datetime:
+        """When it was saved, UTC."""
+        return datetime.fromtimestamp(self._record.time / 1_000_000, UTC)
+
+    @property
+    def parent(self) -> str | None:
+        """Id of the turn before; None for the first."""
+        return self._record.parent.hex() if self._record.parent else None
+
+    @property
+    def history(self) -> SavedHistory:
+        """The messages, read only."""
+        return SavedHistory(self._objects, self._record.history)
+
+    @property
+    def scratchpad(self) -> SavedScratchpad:
+        """The scratchpad, read only."""
+        return SavedScratchpad(self._objects, self._record.scratchpad)
+
+    @property
+    def files(self) -> Mapping[str, Any] | None:
+        """The captured files; None when the turn holds none."""
+        return None
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Further facts that the save was given."""
+        found: Mapping[str, Any] = freeze(values.decode(self._record.meta)) if self._record.meta else {}
+        return found
+
+    @property
+    def worktree(self) -> str:
+        """The directory that the files were taken from; "" for none."""
+        return self._record.worktree
+
+    def added(self) -> int:
+        """How many messages this turn has that the turn before had not (in the same place)."""
+        mine, parent = self._record.history, self._record.parent
+        if parent is None:
+            return self._objects.lists.length(mine)
+        before = self._objects.snapshots.record(parent).history
+        lists = self._objects.lists
+        if mine == before:
+            return 0
+        if mine is not None and lists.node(mine).prev == before:
+            return lists.length(mine) - lists.length(before)  # the usual case, and no walk
+        return lists.length(mine) - lists.common_prefix(mine, before)
+
+    def __eq__(self, other: object) -> bool:
+        return self._id == other._id if isinstance(other, Snapshot) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __repr__(self) -> str:
+        label = f" {self.label!r}" if self.label else ""
+        return f"<Snapshot {self.id[:12]} turn {self.turn}{label}>"
+
+
+class Line(Sequence[Snapshot]):
+    """The turns of a line, newest first. Item k takes O(log n) reads; iterating reads one each."""
+
+    def __init__(self, objects: Objects, head: bytes | None) -> None:
+        self._objects = objects
+        self._head = head
+
+    def __len__(self) -> int:
+        return 0 if self._head is None else self._objects.snapshots.record(self._head).turn
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Snapshot]: ...
+    def __getitem__(self, index: int | slice) -> Snapshot | list[Snapshot]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = index + len(self) if index < 0 else index
+        if self._head is None or not 0 <= at < len(self):
+            raise IndexError(f"no turn {index} in a line of {len(self)}")
+        return Snapshot(self._objects, self._objects.snapshots.at_turn(self._head, len(self) - at))
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for snapshot_id, record in self._objects.snapshots.line(self._head):
+            yield Snapshot(self._objects, snapshot_id, record)
+
+    def __repr__(self) -> str:
+        return f"<Line of {len(self)} turns>"

@@ -1,0 +1,253 @@
+"""The store: sessions, tags and snapshots over one engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snapstore import refs, revisions
+from snapstore.engine import Engine, Move, Problem, Progress
+from snapstore.errors import NotFound, Refused, RefMoved, SnapstoreError, StoreNotFound
+from snapstore.names import valid_name
+from snapstore.objects import Objects, Stage
+from snapstore.session import Session
+from snapstore.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from snapstore.diff import Diff
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session in a list."""
+
+    name: str
+    head: str
+    turn: int
+    time: datetime | None
+    forked_from: str | None
+    """Id of the snapshot that it was forked from."""
+    messages: int
+    problem: str | None = None
+    """Why it cannot be read, when it cannot; turn and messages are 0 then."""
+
+
+def now() -> int:
+    """Microseconds since the epoch, UTC."""
+    return time.time_ns() // 1000
+
+
+class Store:
+    """Sessions over an engine. Several threads may use one store."""
+
+    def __init__(self, engine: Engine, *, clock: Callable[[], int] = now) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.objects = Objects(engine)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give everything back; use afterwards is an error."""
+        self.engine.close()
+
+    # --- sessions -----------------------------------------------------------------------------------
+
+    def session(self, name: str) -> Session:
+        """The session of this name; one that is not there is empty, and made by its first save.
+
+        Raises InvalidInput for what cannot be a name.
+        """
+        valid_name(name)
+        return Session(self, name)
+
+    def sessions(self) -> list[SessionInfo]:
+        """Every session, by name; one that cannot be read is listed with its problem."""
+        return [self._info(tip) for tip in self.engine.tips(refs.SESSIONS) if tip.new]
+
+    def _info(self, tip: Move) -> SessionInfo:
+        assert tip.new is not None
+        name = tip.ref.removeprefix(refs.SESSIONS)
+        born = tip if tip.born == tip.gen else self.engine.move(tip.ref, tip.born)
+        origin = born.info.get("forked_from") if born else None
+        forked_from = origin.hex() if origin else None
+        try:
+            head = self.snapshot(tip.new)
+            messages = self.objects.lists.length(head.record.history)
+        except SnapstoreError as error:
+            return SessionInfo(name, tip.new.hex(), 0, None, forked_from, 0, str(error))
+        return SessionInfo(name, head.id, head.turn, head.time, forked_from, messages)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a session of this name."""
+        return refs.live(self.engine, refs.SESSIONS + name) is not None
+
+    def fork(self, source: Snapshot, name: str) -> Session:
+        """A new session that starts from a turn. Raises Refused when the name is taken."""
+        valid_name(name)
+        info = {"forked_from": source.raw_id}
+        try:
+            refs.create(
+                self.engine, refs.SESSIONS + name, source.raw_id, "fork", self.clock(), info
+            )
+        except RefMoved:
+            raise Refused(
+                f"there is a session {name} already", hint="choose another name, or delete it first"
+            ) from None
+        return Session(self, name)
+
+    def delete(self, name: str) -> None:
+        """Take a session out of the list. Its turns stay, and undo brings it back."""
+        self._known(name)
+        refs.delete(self.engine, refs.SESSIONS + name, self.clock())
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a session another name."""
+        valid_name(new)
+        self._known(old)
+        refs.rename(self.engine, refs.SESSIONS + old, refs.SESSIONS + new, self.clock())
+
+    def _known(self, name: str) -> None:
+        if not self.exists(name):
+            raise revisions.unknown(self, name)
+
+    def undo(self, name: str) -> Move:
+        """Take back the last move of a session, a deletion too. Raises NothingToDo."""
+        return refs.step_back(self.engine, self._moved(name), self.clock())
+
+    def redo(self, name: str) -> Move:
+        """Go forth again over what undo took back. Raises NothingToDo."""
+        return refs.step_forth(self.engine, self._moved(name), self.clock())
+
+    def _moved(self, name: str) -> str:
+        ref = refs.SESSIONS + name
+        if self.engine.tip(ref) is None:
+            raise revisions.unknown(self, name)
+        return ref
+
+    def free_names(self, name: str) -> Iterator[str]:
+        """name+1, name+2, ...: those that are not taken."""
+        for n in count(1):
+            suffix = f"+{n}"
+            candidate = name[: 200 - len(suffix)] + suffix
+            if self.engine.tip(refs.SESSIONS + candidate) is None:
+                yield candidate
+
+    # --- the current session ------------------------------------------------------------------------
+
+    @property
+    def current(self) -> str | None:
+        """The session that @ stands for; None when none was chosen."""
+        tip = refs.live(self.engine, refs.CURRENT)
+        if tip is None or tip.new is None:
+            return None
+        return self.objects.content(tip.new).decode()
+
+    def switch(self, name: str) -> None:
+        """Make a session the current one. Writes nothing when it is already."""
+        valid_name(name)
+        if self.current == name:
+            return
+        stage = Stage(self.objects)
+        chosen = stage.put_content(name.encode())
+        tip = self.engine.tip(refs.CURRENT)
+        expect = tip.new if tip else None
+        stage.commit(refs.Update(refs.CURRENT, chosen, expect, "switch", self.clock()))
+
+    # --- tags ---------------------------------------------------------------------------------------
+
+    def tag(self, name: str, snapshot: Snapshot) -> None:
+        """Name a turn for good. An existing tag is moved, which undo of the tag takes back."""
+        valid_name(name)
+        tip = self.engine.tip(refs.TAGS + name)
+        expect = tip.new if tip else None
+        if expect != snapshot.raw_id:
+            update = refs.Update(refs.TAGS + name, snapshot.raw_id, expect, "tag", self.clock())
+            self.engine.commit([], update)
+
+    def untag(self, name: str) -> None:
+        """Remove a tag. Raises NotFound."""
+        refs.delete(self.engine, refs.TAGS + name, self.clock())
+
+    def tags(self) -> dict[str, str]:
+        """Every tag and the id of its snapshot."""
+        tips = self.engine.tips(refs.TAGS)
+        return {m.ref.removeprefix(refs.TAGS): m.new.hex() for m in tips if m.new}
+
+    # --- turns --------------------------------------------------------------------------------------
+
+    def snapshot(self, snapshot_id: bytes | str) -> Snapshot:
+        """The snapshot of this full id. Raises ObjectMissing or Corrupt."""
+        raw = bytes.fromhex(snapshot_id) if isinstance(snapshot_id, str) else snapshot_id
+        return Snapshot(self.objects, raw)
+
+    def resolve(self, revision: str, *, current: str | None = None) -> Snapshot:
+        """The turn that a revision names. Raises InvalidInput, NotFound or Ambiguous."""
+        return self.revision(revision, current=current).snapshot
+
+    def revision(self, text: str, *, current: str | None = None) -> revisions.Revision:
+        """What a revision names: the turn, the session if one was named, the path after a colon."""
+        return revisions.resolve(self, text, current or self.current)
+
+    def diff(self, left: str | Snapshot | Session, right: str | Snapshot | Session) -> Diff:
+        """What two turns, or the heads of two sessions, do not have in common."""
+        from snapstore.diff import compare
+
+        return compare(self, self._side(left), self._side(right))
+
+    def _side(self, side: str | Snapshot | Session) -> Snapshot:
+        if isinstance(side, Snapshot):
+            return side
+        if isinstance(side, Session):
+            if side.head is None:
+                raise NotFound(f"session {side.name} has no turn yet")
+            return side.head
+        return self.resolve(side)
+
+    # --- care ---------------------------------------------------------------------------------------
+
+    def verify(self, progress: Progress | None = None) -> list[Problem]:
+        """Check every byte and every link; the problems, none when all is well."""
+        from snapstore.maintenance.verify import verify
+
+        return list(verify(self, progress))
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes: objects, bytes, logical_bytes, sessions, turns."""
+        from snapstore.maintenance.stats import stats
+
+        return stats(self)
+
+
+def open_store(
+    where: str | Path = ".snapstore",
+    *,
+    create: bool = True,
+    durable: bool = True,
+    clock: Callable[[], int] = now,
+) -> Store:
+    """Open a store: a directory, or ``memory://``.
+
+    A directory that holds no store becomes one with the first save; with ``create=False`` that is
+    StoreNotFound. ``durable=False`` does not wait for the disk: for tests and bulk loads.
+    """
+    from snapstore.engines.log.engine import LogEngine
+    from snapstore.engines.memory import MemoryEngine
+
+    if str(where).startswith("memory://"):
+        return Store(MemoryEngine(), clock=clock)
+    root = Path(where)
+    engine = LogEngine(root, durable=durable)
+    if not create and not engine.exists():
+        engine.close()
+        raise StoreNotFound(f"there is no store at {root}")
+    return Store(engine, clock=clock)
