@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -42,7 +43,10 @@ class Disk:
     def open(self, path: Path, *, writable: bool) -> int:
         """A descriptor of an existing file. The caller closes it with ``os.close``."""
         flags = os.O_RDWR if writable else os.O_RDONLY
-        return os.open(path, flags | os.O_CLOEXEC)
+        try:
+            return os.open(path, flags | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refused(f"opening {path}", error) from error
 
     def write_at(self, fd: int, data: bytes, offset: int) -> None:
         """Write all of data at offset; on any failure the caller must cut the file back."""
@@ -193,6 +197,8 @@ def _try_lock(fd: int) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise _refused("locking the store", error) from error
     return True
 
 
@@ -215,6 +221,9 @@ def network_filesystem(path: Path, mounts: Path = Path("/proc/self/mounts")) -> 
     return kind if kind.startswith(NETWORK_FILESYSTEMS) else None
 
 
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
 def _mounts(table: Path) -> Iterator[tuple[str, str]]:
     try:
         text = table.read_text(errors="surrogateescape")
@@ -223,7 +232,7 @@ def _mounts(table: Path) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         fields = line.split(" ")
         if len(fields) >= 3:
-            yield fields[1].replace("\\040", " "), fields[2]
+            yield _OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[1]), fields[2]
 
 
 DISK = Disk()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from snapstore.errors import RefMoved
@@ -45,8 +44,7 @@ class Obj(NamedTuple):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """One move of one ref. The moves of a ref, in order of gen, are its reflog."""
 
     ref: str
@@ -64,7 +62,7 @@ class Move:
     """The move that a redo goes forward to; 0: there is none."""
     born: int = 0
     """The move that created the ref in its present life; its info tells what it was forked from."""
-    info: Mapping[str, Any] = field(default_factory=dict)
+    info: Mapping[str, Any] = {}
     """Further facts of this op, as msgpack can carry them."""
 
 
@@ -117,6 +115,12 @@ class Engine(Protocol):
     warnings: tuple[str, ...]
     """What the user of this engine should know, such as a network file system below it."""
 
+    def exists(self) -> bool:
+        """Whether the store has been made."""
+
+    def create(self) -> None:
+        """Make the store now, if it is not there yet; else the first commit does."""
+
     def read(self, object_id: bytes) -> Obj:
         """The object. Raises ObjectMissing or Corrupt."""
 
@@ -168,13 +172,13 @@ def check_update(update: Update, tip: Move | None) -> Move:
     gen = last + 1
     born = tip.born if tip is not None and tip.new is not None else gen
     return Move(
-        ref=update.ref,
-        gen=gen,
-        new=update.new,
-        op=update.op,
-        time=update.time,
-        base=last if update.base is None else update.base,
-        redo=update.redo,
-        born=born if update.born is None else update.born,
-        info=update.info,
+        update.ref,
+        gen,
+        update.new,
+        update.op,
+        update.time,
+        last if update.base is None else update.base,
+        update.redo,
+        born if update.born is None else update.born,
+        update.info,
     )

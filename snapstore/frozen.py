@@ -95,8 +95,8 @@ class FrozenDict(dict[str, Any]):
             return default
 
     def __iter__(self) -> Iterator[str]:
-        # Also what keeps dict(x) and {**x} from taking the members behind these methods' back:
-        # CPython copies a dict subclass directly only if its __iter__ is dict's own.
+        # Defined so that dict(x), {**x} and x | y ask __getitem__ for the members: CPython takes
+        # them straight out of a dict subclass only if its __iter__ is dict's own.
         return dict.__iter__(self)
 
     def items(self) -> dict_items[str, Any]:
@@ -111,12 +111,6 @@ class FrozenDict(dict[str, Any]):
         return dict(self.items())
 
     __copy__ = copy
-
-    def __or__(self, other: Any) -> Any:
-        return self.copy() | other if isinstance(other, dict) else NotImplemented
-
-    def __ror__(self, other: Any) -> Any:
-        return other | self.copy() if isinstance(other, dict) else NotImplemented
 
     def __deepcopy__(self, memo: object) -> dict[str, Any]:
         plain: dict[str, Any] = thaw(self)

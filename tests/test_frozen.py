@@ -337,16 +337,28 @@ def test_a_change_to_a_deep_copy_stays_there(copied: Callable[[Any], Any]) -> No
     assert frozen == source == message()
 
 
-def test_deep_values_are_copied_without_recursion() -> None:
+def test_deep_lists_are_copied_without_recursion() -> None:
     value: Any = []
     for _ in range(10_000):
-        value = [{"in": value}]
+        value = [value]
     for plain in (copy.deepcopy(freeze(value)), thaw(freeze(value)), thaw(value)):
         inner = plain
         for _ in range(10_000):
-            inner = inner[0]["in"]
+            (inner,) = inner
         assert inner == []
         inner.append("free to change")
+
+
+def test_deep_dicts_are_copied_without_recursion() -> None:
+    value: Any = {}
+    for _ in range(10_000):
+        value = {"in": value}
+    for plain in (copy.deepcopy(freeze(value)), thaw(freeze(value)), thaw(value)):
+        inner = plain
+        for _ in range(10_000):
+            inner = inner["in"]
+        assert inner == {}
+        inner["free"] = "to change"
 
 
 def test_deep_values_are_read_to_the_bottom() -> None:

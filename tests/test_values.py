@@ -7,6 +7,7 @@ import math
 import tracemalloc
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,16 @@ def test_parsed_json_is_refused_for_its_nans(text: str) -> None:
     with pytest.raises(UnsupportedValue) as refusal:
         encode_json(json.loads(text), path="messages[0]")
     assert refusal.value.path == "messages[0].a[1]"
+
+
+def test_parsed_json_with_types_of_the_callers_is_refused_where_they_stand() -> None:
+    for text, hooks in (
+        ('[0, {"k": 1}]', {"object_pairs_hook": tuple}),
+        ("[0, 1.5]", {"parse_float": Decimal}),
+    ):
+        with pytest.raises(UnsupportedValue) as refusal:
+            encode_json(json.loads(text, **hooks))
+        assert refusal.value.path == "value[1]"
 
 
 def test_a_value_inside_itself_is_refused_but_one_that_stands_twice_is_not() -> None:

@@ -10,7 +10,9 @@ compaction says it preserved, then what follows.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -25,7 +27,7 @@ from snapstore.formats.claude_tree import (
     strands,
 )
 from snapstore.formats.jsonl import Row, Rows
-from snapstore.formats.transcript import Line, Session, Transcript
+from snapstore.formats.transcript import Line, Session, Transcript, Turn
 from snapstore.formats.turns import TurnBuilder, is_prompt, label_of, prompt_text, time_of
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -37,16 +39,21 @@ _LINE_FACTS = (
 )
 
 
+_UNSAFE = sys.maxsize
+
+
 def read(rows: Rows, name: str = "") -> Transcript:
     """Read the rows of a transcript; name is the file's, for a session that has no better name.
 
     One session: its live line, the branches that were rewound away (``branch-1``, ...) and the
-    conversations of subagents (``sidechain-1``, ...). Never raises.
+    conversations of subagents (``sidechain-1``, ...). Turns that a branch has in common with the
+    live line, or with the branch before it, are the same objects. Never raises.
     """
     tree, warnings = grow(rows.rows)
     found = strands(tree)
     title = _title(rows.rows, tree)
-    live = _line(tree, found.live, "", title)
+    teller = _Teller(tree)
+    live = teller.line(found.live, "", title)
     label = next((turn.label for turn in live.turns if turn.label), "")
     candidates = (title, label, live.meta.get("session_id") or "", PurePath(name).stem)
     hint = next(filter(None, map(names.slug, candidates)), "session")
@@ -54,7 +61,7 @@ def read(rows: Rows, name: str = "") -> Transcript:
         *((f"branch-{n}", strand) for n, strand in enumerate(found.branches, 1)),
         *((f"sidechain-{n}", strand) for n, strand in enumerate(found.sidechains, 1)),
     ]
-    branches = tuple(_line(tree, strand, branch) for branch, strand in numbered)
+    branches = tuple(teller.line(strand, branch) for branch, strand in numbered)
     session = Session(Line(hint, live.turns, live.meta), branches)
     notes = sorted((*rows.warnings, *warnings), key=lambda warning: warning.offset)
     return Transcript("claude-code", (session,), len(rows.rows), tuple(notes))
@@ -77,37 +84,110 @@ def _title(rows: Iterable[Row], tree: Tree) -> str:
     return next((last[kind] for kind in _TITLES if kind in last), "")
 
 
-def _line(tree: Tree, strand: Strand | None, name: str, title: str = "") -> Line:
-    rows = strand.rows if strand else ()
-    meta = _facts(tree, rows)
-    if title:
-        meta["title"] = title
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A line that has been told, for another one to share its first turns."""
+
+    rows: tuple[int, ...]
+    turns: tuple[Turn, ...]
+    starts: tuple[int, ...]
+    """Where in rows each turn begins; _UNSAFE where rows of the turn before stand behind that."""
+
+    def shared_with(self, rows: Sequence[int]) -> int:
+        """How many of the first turns are whole, and the same, on a line of these rows.
+
+        That a turn is whole shows only with the prompt of the next, so the next one is told again.
+        """
+        pairs = enumerate(zip(self.rows, rows, strict=False))
+        both = min(len(self.rows), len(rows))
+        parts = next((i for i, (mine, theirs) in pairs if mine != theirs), both)
+        for n in range(len(self.starts) - 2, 0, -1):
+            if self.starts[n + 1] < parts and self.starts[n] != _UNSAFE:
+                return n
+        return 0
+
+
+class _Teller:
+    """Tells strands as lines. Lines that begin alike have their first turns in common."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._told: list[_Told] = []  # the live line and the one told last
+
+    def line(self, strand: Strand | None, name: str, title: str = "") -> Line:
+        rows = strand.rows if strand else ()
+        meta = _facts(self._tree, rows)
+        if title:
+            meta["title"] = title
+        told = self._tell(rows)
+        self._told = [*self._told[:1], told]
+        return Line(name, told.turns, meta)
+
+    def _tell(self, rows: tuple[int, ...]) -> _Told:
+        shared, like = max(
+            ((told.shared_with(rows), told) for told in self._told),
+            key=lambda pair: pair[0],
+            default=(0, _Told((), (), ())),
+        )
+        first = like.starts[shared] if shared else 0
+        groups = _groups(self._tree, rows[first:])
+        turns, produced = _turns(self._tree, groups)
+        places = {row: place for place, row in enumerate(rows[first:], first)}
+        spans = [[places[row] for row in group] for group in groups]
+        starts = _starts(turns, produced, spans)
+        return _Told(rows, like.turns[:shared] + turns, like.starts[:shared] + starts)
+
+
+def _turns(tree: Tree, groups: Iterable[list[int]]) -> tuple[tuple[Turn, ...], list[int]]:
+    """The turns that the groups make, and how many messages came of each group."""
     builder = TurnBuilder()
+    produced = []
     compaction: dict[str, Any] | None = None
-    for group in _groups(tree, rows):
+    for group in groups:
         row = tree.rows[group[0]].value
         if tree.messages[group[0]] is None:
             compaction = row
+            produced.append(0)
         elif compaction is not None or row.get("isCompactSummary"):
-            _compact(builder, tree, compaction or {}, group)
+            produced.append(_compact(builder, tree, compaction or {}, group))
             compaction = None
         else:
             _tell(builder, tree, group)
-    return Line(name, builder.turns(), meta)
+            produced.append(1)
+    return builder.turns(), produced
 
 
-def _compact(builder: TurnBuilder, tree: Tree, boundary: dict[str, Any], first: list[int]) -> None:
-    """The history starts anew: the first message after the boundary and what was preserved."""
+def _starts(
+    turns: Iterable[Turn], produced: Sequence[int], spans: Sequence[list[int]]
+) -> tuple[int, ...]:
+    """Where each turn begins, given the places of each group's rows. Messages keep their order."""
+    starts = []
+    told = due = group = 0
+    last = -1
+    for turn in turns:
+        while told < due:
+            told += produced[group]
+            last = max(last, *spans[group])
+            group += 1
+        begins = spans[group][0] if group < len(spans) else _UNSAFE
+        starts.append(begins if begins > last else _UNSAFE)
+        due += len(turn.messages)
+    return tuple(starts)
+
+
+def _compact(builder: TurnBuilder, tree: Tree, boundary: dict[str, Any], first: list[int]) -> int:
+    """The history starts anew: the first message after the boundary and what was preserved.
+
+    Returns how many messages that makes.
+    """
     kept = [_merged(tree, group) for group in _groups(tree, _preserved_rows(tree, boundary))]
     anchor, *_ = preserved(boundary)
-    if anchor is not None and anchor == boundary.get("uuid"):
-        builder.compact(kept)
-        kept = []
-    else:
-        builder.compact([])
+    before = anchor is not None and anchor == boundary.get("uuid")
+    builder.compact(kept if before else [])
     _tell(builder, tree, first)
-    for message in kept:
+    for message in [] if before else kept:
         builder.inject(message)
+    return 1 + len(kept)
 
 
 def _preserved_rows(tree: Tree, boundary: dict[str, Any]) -> list[int]:
@@ -201,7 +281,8 @@ def _merged(tree: Tree, group: Sequence[int]) -> dict[str, Any]:
         if isinstance(content, list):
             blocks.extend(content)
         elif content:
-            blocks.append({"type": "text", "text": content})
+            is_text = isinstance(content, str)
+            blocks.append({"type": "text", "text": content} if is_text else content)
     return {**message, "content": blocks}
 
 

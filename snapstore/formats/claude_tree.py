@@ -51,11 +51,11 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Strand:
-    """One line through the tree, from its root on."""
+    """One line through the tree."""
 
     rows: tuple[int, ...]
-    begins: int
-    """The first row that no strand found before it has."""
+    """Its path from the root on, with the rows beside it that belong to it."""
+    leaf: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ class Strands:
     live: Strand | None
     """The line to the last row of the main lane; None when there are no messages."""
     branches: tuple[Strand, ...]
+    """In the order in which they were left."""
     sidechains: tuple[Strand, ...]
+    """In the order in which they began."""
 
 
 def grow(rows: Sequence[Row]) -> tuple[Tree, list[Damage]]:
@@ -93,12 +95,12 @@ def grow(rows: Sequence[Row]) -> tuple[Tree, list[Damage]]:
 
 
 def strands(tree: Tree) -> Strands:
-    """All lines through the tree: branches and sidechains in the order in which they begin."""
+    """All lines through the tree."""
     finder = _Finder(tree)
     leaf = finder.live_leaf()
     live = None if leaf is None else finder.strand(leaf)
-    branches = sorted(finder.uncovered(side=False), key=lambda strand: strand.begins)
-    sidechains = sorted(finder.uncovered(side=True), key=lambda strand: strand.begins)
+    branches = sorted(finder.uncovered(side=False), key=lambda strand: strand.leaf)
+    sidechains = sorted(finder.uncovered(side=True), key=lambda strand: strand.rows)
     return Strands(live, tuple(branches), tuple(sidechains))
 
 
@@ -157,10 +159,9 @@ def _block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
 def _chain_uuid(row: Any) -> str | None:
     if not isinstance(row, dict):
         return None
-    uuid = row.get("uuid")
-    if isinstance(uuid, str) and uuid and (row.get("type") in CHAIN_TYPES or "parentUuid" in row):
-        return uuid
-    return None
+    uuid, kind = row.get("uuid"), row.get("type")
+    in_chain = "parentUuid" in row or (isinstance(kind, str) and kind in CHAIN_TYPES)
+    return uuid if in_chain and isinstance(uuid, str) and uuid else None
 
 
 def _parents(
@@ -170,8 +171,8 @@ def _parents(
     parents: list[int] = []
     guessed: dict[int, str] = {}  # rows whose parent is a guess, and why
     stand_ins: dict[str, int] = {}
-    after_summary: dict[Any, Any] = {}  # last preserved row -> anchor of its compaction
-    last_of_lane: dict[Any, int] = {}
+    after_summary: dict[str, str] = {}  # last preserved row -> anchor of its compaction
+    last_of_lane: dict[str, int] = {}
     for place, row in enumerate(chain):
         value = row.value
         lane = str(value.get("agentId")) if side[place] else ""
@@ -180,7 +181,7 @@ def _parents(
         named = value.get("parentUuid") or value.get("logicalParentUuid") or ""
         if not isinstance(named, str):
             named = str(named)
-        if named in after_summary and after_summary[named] in positions:
+        if after_summary.get(named) in positions:
             named = after_summary[named]
         parent = positions.get(named, ROOT)
         if parent == place:
@@ -194,7 +195,8 @@ def _parents(
             parent = before
         if is_boundary(value):
             anchor, _, _, tail = preserved(value)
-            after_summary[tail] = anchor
+            if isinstance(tail, str) and isinstance(anchor, str):
+                after_summary[tail] = anchor
         parents.append(parent)
     if any(parent > place for place, parent in enumerate(parents)):
         _cut_circles(chain, parents, guessed, warnings)
@@ -275,10 +277,9 @@ class _Finder:
         lane = self.tree.side[leaf]
         path = [place for place in self._path(leaf, lane) if self.tree.side[place] == lane]
         rows = tuple(self._with_siblings(path))
-        begins = next((place for place in rows if not self.covered[place]), leaf)
         for place in rows:
             self.covered[place] = 1
-        return Strand(rows, begins)
+        return Strand(rows, leaf)
 
     def uncovered(self, *, side: bool) -> Iterator[Strand]:
         """Strands of a lane until it has no message that is on none."""
@@ -361,7 +362,10 @@ class _Replies:
         """Whether a row beside the path belongs to it; if so it counts as on it from now on."""
         if kind == "assistant":
             calls = call_ids(message)
-            if message.get("id") not in self.ids or not self.calls.isdisjoint(calls):
+            identity = message.get("id")
+            if not isinstance(identity, str) or identity not in self.ids:
+                return False
+            if not self.calls.isdisjoint(calls):
                 return False
             self.calls.update(calls)
             return True

@@ -142,6 +142,7 @@ def _scan_line(
         try:
             value, end = reader.read(text, place)
         except (ValueError, RecursionError) as error:
+            reader.odd.clear()
             yield _unreadable(error, text[place:], number, at, found, last)
             return
         raw = text[place:end].encode()

@@ -23,7 +23,7 @@ from snapstore.formats.jsonl import Rows
 from snapstore.formats.transcript import Line, Session, Transcript
 from snapstore.formats.turns import TurnBuilder, is_prompt, label_of, prompt_text, time_of
 
-_INJECTED_ROLES = frozenset({"system", "developer"})
+_INJECTED_ROLES = ("system", "developer")
 
 
 def read(rows: Rows, name: str = "") -> Transcript:

@@ -18,7 +18,7 @@ COMPACTED = "compacted"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
+_TEXT_BLOCKS = ("text", "input_text", "output_text")
 _ESCAPE_SEQUENCE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -155,7 +155,8 @@ def prompt_text(content: Any) -> str:
     """The text of a message's content: its text blocks, or the kinds of its other blocks."""
     if isinstance(content, str):
         return content
-    blocks = [block for block in content if isinstance(block, dict)] if content else []
+    listed = content if isinstance(content, list) else []
+    blocks = [block for block in listed if isinstance(block, dict)]
     texts = [block.get("text") for block in blocks if block.get("type") in _TEXT_BLOCKS]
     text = "\n".join(text for text in texts if isinstance(text, str))
     if text.strip():

@@ -17,7 +17,7 @@ still a prefix. Nodes know nothing of time or names: equal lists that were cut a
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from snapstore.ids import SIZE
 from snapstore.model.recent import Recent
@@ -31,8 +31,7 @@ _CACHED = 4096
 _FIRST_STRIDE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A decoded node. prev and jump are None where they lead to nothing."""
 
     prev: bytes | None

@@ -22,8 +22,7 @@ It does not hold the session's name: forks share it. Text may hold lone surrogat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from snapstore.errors import NotFound
 from snapstore.model.recent import Recent
@@ -35,8 +34,7 @@ _MOST_FIELDS = 64
 _EMPTY: tuple[Any, ...] = (0, 0, None, None, None, "", None, None, "", b"", False)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A decoded snapshot. Ids are None, text and bytes empty, where there is nothing."""
 
     parent: bytes | None

@@ -29,15 +29,20 @@ All integers are little-endian. A batch is
         kinds         B x records
         lengths       H or I x records      of each payload, uncompressed
         counts        H x (blocks - 1)      records in each content block
-        ids           32s x records with an id
+        shared        I                     where in the structure payloads the ids of all CONTENT
+                                            records stand, joined; 2^32 - 1: nowhere. Only there if
+                                            there are content blocks
+        ids           32s x CONTENT records (unless shared), then 32s x CHUNKED records
 
-Record kinds: 1-4 are objects (``snapstore.engine.Kind``) and have an id; 16 is a ref move, 17 a
-page of refs; neither has an id. A reader skips kinds from 128 up, which have no id and lie in
-block 0, and refuses other kinds that it does not know.
+Record kinds: 1-4 are objects (``snapstore.engine.Kind``), 16 is a ref move, 17 a page of refs. Slots
+are numbered in the order of these kinds. The payload of a NODE or
+SNAPSHOT is its content, so its id is its hash and stands nowhere else. Nor need the ids of the
+messages that a turn adds: the list node of that turn holds them, joined, in their order.
+A reader skips kinds from 128 up, which lie in block 0, and refuses others that it does not know.
 
-Structure and content are compressed apart. Structure is mostly hashes, which do not compress but
-repeat within a batch; text beside them would be coded worse. And walking a history, listing
-sessions or indexing a segment never inflates a message.
+Structure and content are compressed apart: structure is mostly hashes, which do not compress, and
+text beside them would be coded worse. And walking a history, listing sessions or indexing a
+segment never inflates a message.
 
 The commit argument. A batch counts if its trailer verifies. If the machine dies while it is
 written, some of its bytes are missing: the trailer does not verify and the batch never was. If it
@@ -51,7 +56,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Sequence
-from itertools import accumulate
+from operator import itemgetter
 
 import zstandard
 from blake3 import blake3
@@ -67,9 +72,10 @@ MOVE, REFS = 16, 17
 FIRST_SKIPPABLE = 128
 
 _HEAD = struct.Struct("<4sBBIIIII6s")
-_CRC = struct.Struct("<I")
+_U32 = struct.Struct("<I")
 _TRAIL = struct.Struct("<16sI4s")
-HEADER_SIZE = _HEAD.size + _CRC.size
+_NOT_SHARED = (1 << 32) - 1
+HEADER_SIZE = _HEAD.size + _U32.size
 TRAILER_SIZE = _TRAIL.size
 CHAIN_SIZE = 6
 
@@ -79,6 +85,8 @@ MAX_BLOCK = 64 << 10
 """Content is cut into blocks of this size, so that reading one message inflates no more."""
 MAX_PER_BLOCK = 4096
 COMPRESS_FROM = 128
+COMPRESS_STRUCTURE_FROM = 2048
+"""Below this, a block of hashes gains nothing that is worth the time of trying."""
 
 _RAW, _ZSTD = 0, 1
 
@@ -93,7 +101,7 @@ class Header:
             raise _bad("a batch header is cut short", where)
         (magic, version, self.flags, self.blocks, self.records, self.body, self.number,
          self.durable_end, self.previous) = _HEAD.unpack_from(data)  # fmt: skip
-        if magic != MAGIC or _CRC.unpack_from(data, _HEAD.size)[0] != zlib.crc32(data[: _HEAD.size]):
+        if magic != MAGIC or _U32.unpack_from(data, _HEAD.size)[0] != zlib.crc32(data[: _HEAD.size]):
             raise _bad("a batch header does not verify", where)
         if version != VERSION:
             raise UnsupportedFormat(f"batch version {version} is not known (in {where[0]})")
@@ -105,50 +113,75 @@ class Header:
 class Batch:
     """A batch whose digest verified, opened so that its records can be picked out."""
 
-    __slots__ = ("_blocks", "_contents", "_ids", "_starts", "_structure", "_table", "data",
-                 "digest", "header", "kinds", "lengths", "where")  # fmt: skip
+    __slots__ = ("_blocks", "_content_ids", "_contents", "_counts", "_payloads_at", "_structure",
+                 "chunked", "contents", "data", "digest", "header", "kinds", "lengths", "objects",
+                 "where")  # fmt: skip
 
-    def __init__(self, data: bytes, where: tuple[str, int]) -> None:
-        """Verify and open the batch that data starts with. Raises Corrupt."""
-        header = Header(data, where)
+    def __init__(
+        self, data: bytes, where: tuple[str, int], header: Header | None = None
+    ) -> None:
+        """Verify and open the batch that data starts with, whose header may be known already.
+
+        Raises Corrupt, and UnsupportedFormat for records of a later version.
+        """
+        header = header or Header(data, where)
         end = header.size
         if len(data) < end:
             raise _bad("a batch is cut short", where)
         digest, length, mark = _TRAIL.unpack_from(data, end - TRAILER_SIZE)
         covered = memoryview(data)[: end - TRAILER_SIZE]
-        if mark != END or length != end or blake3(covered).digest()[:16] != digest:
+        if mark != END or length != end or blake3(covered).digest(16) != digest:
             raise _bad("a batch does not verify", where)
         self.data, self.header, self.digest, self.where = data, header, digest, where
-        self._open()
+        try:
+            self._open()
+        except (struct.error, IndexError) as error:
+            raise _bad("a batch directory makes no sense", where) from error
 
     def _open(self) -> None:
         header, data = self.header, self.data
         n, blocks = header.records, header.blocks
         table = struct.unpack_from(f"<{blocks}I", data, HEADER_SIZE)
         start = HEADER_SIZE + 4 * blocks
-        self._table = table
-        self._starts = (start,) if blocks == 1 else tuple(
-            accumulate((t >> 2 for t in table), initial=start))  # fmt: skip
-        structure = self._inflate(0)
-        wide = 2 if header.flags & NARROW else 4
-        ids_at = n + wide * n + 2 * (blocks - 1)
-        if len(structure) < ids_at:
-            raise _bad("a batch directory is cut short", self.where)
+        self._blocks = []
+        for entry in table:
+            self._blocks.append((entry, start))
+            start += entry >> 2
+        self._structure = structure = self._inflate(0)
         self.kinds = kinds = structure[:n]
-        self.lengths = struct.unpack_from(f"<{n}{'H' if wide == 2 else 'I'}", structure, n)
-        with_id = n
-        for kind in kinds:
-            if kind > Kind.SNAPSHOT:
-                if kind < FIRST_SKIPPABLE and kind not in (MOVE, REFS):
-                    raise UnsupportedFormat(f"record kind {kind} is not known (in {self.where[0]})")
-                with_id -= 1
-        self._ids = structure[ids_at : ids_at + 32 * with_id]
-        self._structure = structure
+        self.contents = kinds.count(Kind.CONTENT)
+        self.chunked = kinds.count(Kind.CHUNKED)
+        self.objects = self.contents + self.chunked
+        self.objects += kinds.count(Kind.NODE) + kinds.count(Kind.SNAPSHOT)
+        for kind in kinds[self.objects :]:
+            if kind not in (MOVE, REFS) and kind < FIRST_SKIPPABLE:
+                raise UnsupportedFormat(f"record kind {kind} is not known (in {self.where[0]})")
+        narrow = header.flags & NARROW
+        self.lengths = struct.unpack_from(f"<{n}{'H' if narrow else 'I'}", structure, n)
+        at = n + (2 if narrow else 4) * n
+        self._counts = struct.unpack_from(f"<{blocks - 1}H", structure, at)
+        self._open_ids(at + 2 * (blocks - 1))
         self._contents: list[bytes | None] = [None] * blocks
-        self._blocks = struct.unpack_from(f"<{blocks - 1}H", structure, ids_at - 2 * (blocks - 1))
+
+    def _open_ids(self, at: int) -> None:
+        structure, wanted = self._structure, 32 * self.contents
+        shared = _NOT_SHARED
+        if self.contents:
+            (shared,) = _U32.unpack_from(structure, at)
+            at += 4
+        alone = wanted if shared == _NOT_SHARED else 0
+        self._payloads_at = after = at + alone + 32 * self.chunked
+        if alone or not wanted:
+            ids = structure[at:after]
+        else:
+            first = after + shared
+            ids = structure[first : first + wanted] + structure[at:after]
+        if len(ids) != wanted + 32 * self.chunked:
+            raise IndexError
+        self._content_ids = ids
 
     def _inflate(self, block: int) -> bytes:
-        entry, start = self._table[block], self._starts[block]
+        entry, start = self._blocks[block]
         stored = self.data[start : start + (entry >> 2)]
         if entry & 3 == _RAW:
             return stored
@@ -156,9 +189,9 @@ class Batch:
 
     # --- picking records out ------------------------------------------------------------------
 
-    def find(self, object_id: bytes) -> int:
-        """The slot of an object of this id, or -1. Objects come before records without an id."""
-        ids = self._ids
+    def find_content(self, object_id: bytes) -> int:
+        """The slot of a CONTENT or CHUNKED object of this id, or -1."""
+        ids = self._content_ids
         at = ids.find(object_id)
         while at >= 0 and at % 32:
             at = ids.find(object_id, at + 1)
@@ -166,58 +199,72 @@ class Batch:
 
     def id_at(self, slot: int) -> bytes:
         """The id of the object in a slot."""
-        return self._ids[32 * slot : 32 * slot + 32]
+        if slot < self.contents + self.chunked:
+            return self._content_ids[32 * slot : 32 * slot + 32]
+        return blake3(self._structured(slot)).digest()
+
+    def ids(self) -> list[bytes]:
+        """The ids of all objects, in the order of their slots."""
+        return [self.id_at(slot) for slot in range(self.objects)]
 
     def payload(self, slot: int) -> bytes:
         """The payload of the record in a slot."""
-        if self.kinds[slot] == Kind.CONTENT:
-            return self._content(slot)
-        kinds, lengths = self.kinds, self.lengths
-        start = self._structure_start()
-        for i in range(slot):
-            if kinds[i] != Kind.CONTENT:
-                start += lengths[i]
-        return self._cut(self._structure, start, lengths[slot])
+        return self._content(slot) if slot < self.contents else self._structured(slot)
 
-    def _structure_start(self) -> int:
-        header = self.header
-        wide = 2 if header.flags & NARROW else 4
-        return (1 + wide) * header.records + 2 * (header.blocks - 1) + len(self._ids)
+    def _structured(self, slot: int) -> bytes:
+        start = self._payloads_at + sum(self.lengths[self.contents : slot])
+        return self._cut(self._structure, start, self.lengths[slot])
+
+    def run(self, slot: int, ids: bytes) -> list[bytes]:
+        """The payloads of this CONTENT slot and those that follow, as long as their ids, joined,
+        are those given, and they lie in one block."""
+        block, first, count = self._block_of(slot)
+        n = min(first + count - slot, len(ids) // 32)
+        while self._content_ids[32 * slot : 32 * (slot + n)] != ids[: 32 * n]:
+            n //= 2
+        whole, lengths = self._block(block), self.lengths
+        at = sum(lengths[first:slot])
+        found: list[bytes] = []
+        for length in lengths[slot : slot + n]:
+            found.append(whole[at : at + length])
+            at += length
+        if at > len(whole):
+            raise _bad("a record reaches past its block", self.where)
+        return found
 
     def _content(self, slot: int) -> bytes:
-        # Content records come first in the batch, in the order of the blocks.
-        block, first = 1, 0
-        for count in self._blocks:
+        block, first, _ = self._block_of(slot)
+        whole = self._block(block)
+        return self._cut(whole, sum(self.lengths[first:slot]), self.lengths[slot])
+
+    def _block_of(self, slot: int) -> tuple[int, int, int]:
+        """The content block of a slot, the first slot in it, and how many it has."""
+        first = 0
+        for block, count in enumerate(self._counts, 1):
             if slot < first + count:
-                break
+                return block, first, count
             first += count
-            block += 1
-        else:
-            raise _bad("a batch directory names a block that is not there", self.where)
+        raise _bad("a batch directory names a block that is not there", self.where)
+
+    def _block(self, block: int) -> bytes:
         whole = self._contents[block]
         if whole is None:
             whole = self._contents[block] = self._inflate(block)
-        if slot == first:
-            return self._cut(whole, 0, self.lengths[slot])
-        return self._cut(whole, sum(self.lengths[first:slot]), self.lengths[slot])
+        return whole
 
     def _cut(self, whole: bytes, start: int, length: int) -> bytes:
         if start + length > len(whole):
             raise _bad("a record reaches past its block", self.where)
-        return whole if length == len(whole) else whole[start : start + length]
+        return whole[start : start + length]
 
     def object(self, slot: int) -> Obj:
         """The object in a slot."""
         return Obj(self.id_at(slot), self.kinds[slot], self.payload(slot))
 
-    def objects(self) -> int:
-        """How many objects there are: slots 0 up to this number."""
-        return len(self._ids) >> 5
-
     def payloads(self, kind: int) -> list[bytes]:
-        """The payloads of all records of a kind that has no id."""
-        first = len(self._ids) >> 5
-        return [self.payload(i) for i in range(first, len(self.kinds)) if self.kinds[i] == kind]
+        """The payloads of all records of a kind that is no object."""
+        slots = range(self.objects, len(self.kinds))
+        return [self._structured(slot) for slot in slots if self.kinds[slot] == kind]
 
 
 class Writer:
@@ -236,54 +283,73 @@ class Writer:
         number: int,
         durable_end: int,
         previous: bytes,
-    ) -> tuple[bytes, list[Obj], bytes]:
-        """The bytes of a batch, the objects in the order of their slots, and its digest."""
-        content = [o for o in objects if o.kind == Kind.CONTENT]
-        ordered = content + [o for o in objects if o.kind != Kind.CONTENT]
-        counts, blocks = self._content_blocks(content)
-        lengths = [len(o.payload) for o in ordered] + [len(p) for _, p in extra]
-        n = len(lengths)
-        narrow = not lengths or max(lengths) < 1 << 16
+    ) -> tuple[bytes, bytes]:
+        """The bytes of a batch and its digest. The objects come in the order of their slots."""
+        kinds = [o[1] for o in objects]
+        payloads = [o[2] for o in objects]
+        for kind, payload in extra:
+            kinds.append(kind)
+            payloads.append(payload)
+        contents = kinds.count(Kind.CONTENT)
+        lengths = list(map(len, payloads))
+        blocks, counts = self._content_blocks(payloads[:contents], lengths)
+        narrow = NARROW if not lengths or max(lengths) < 1 << 16 else 0
+        joined = b"".join(payloads[contents:])
         structure = b"".join((
-            bytes([o.kind for o in ordered] + [kind for kind, _ in extra]),
-            struct.pack(f"<{n}{'H' if narrow else 'I'}", *lengths),
-            struct.pack(f"<{len(counts)}H", *counts),
-            *[o.id for o in ordered],
-            *[o.payload for o in ordered[len(content):]],
-            *[p for _, p in extra],
+            bytes(kinds),
+            struct.pack(f"<{len(lengths)}{'H' if narrow else 'I'}{len(counts)}H", *lengths, *counts),
+            *_ids(objects, contents, joined),
+            joined,
         ))  # fmt: skip
-        blocks.insert(0, _smaller(structure, self._fast))
-        table = [len(data) << 2 | codec for codec, data in blocks]
-        body = struct.pack(f"<{len(table)}I", *table) + b"".join([data for _, data in blocks])
+        blocks.insert(0, _smaller(structure, self._fast, COMPRESS_STRUCTURE_FROM))
+        table = struct.pack(f"<{len(blocks)}I", *[len(data) << 2 | codec for codec, data in blocks])
+        body = b"".join((table, *[data for _, data in blocks]))
         if len(body) > MAX_BODY:
             raise ValueError("a batch this large must be split by the engine")
-        head = _HEAD.pack(MAGIC, VERSION, flags | (NARROW if narrow else 0), len(blocks), n,
-                          len(body), number, durable_end, previous)  # fmt: skip
-        covered = b"".join((head, _CRC.pack(zlib.crc32(head)), body))
-        digest = blake3(covered).digest()[:16]
-        return covered + _TRAIL.pack(digest, len(covered) + TRAILER_SIZE, END), ordered, digest
+        head = _HEAD.pack(MAGIC, VERSION, flags | narrow, len(blocks), len(lengths), len(body),
+                          number, durable_end, previous)  # fmt: skip
+        covered = b"".join((head, _U32.pack(zlib.crc32(head)), body))
+        digest = blake3(covered).digest(16)
+        return covered + _TRAIL.pack(digest, len(covered) + TRAILER_SIZE, END), digest
 
-    def _content_blocks(self, content: list[Obj]) -> tuple[list[int], list[tuple[int, bytes]]]:
-        counts: list[int] = []
+    def _content_blocks(
+        self, payloads: list[bytes], lengths: list[int]
+    ) -> tuple[list[tuple[int, bytes]], list[int]]:
+        """The compressed content blocks, and how many records are in each."""
         blocks: list[tuple[int, bytes]] = []
-        waiting: list[bytes] = []
-        size = 0
-        for o in content:
-            grown = size + len(o.payload)
-            if waiting and (grown > MAX_BLOCK or len(waiting) == MAX_PER_BLOCK):
-                counts.append(len(waiting))
-                blocks.append(_smaller(b"".join(waiting), self._good))
-                waiting, grown = [], len(o.payload)
-            waiting.append(o.payload)
-            size = grown
-        if waiting:
-            counts.append(len(waiting))
-            blocks.append(_smaller(b"".join(waiting), self._good))
-        return counts, blocks
+        counts: list[int] = []
+        first, size = 0, 0
+        for n, _ in enumerate(payloads):
+            if n > first and (size + lengths[n] > MAX_BLOCK or n - first == MAX_PER_BLOCK):
+                blocks.append(_smaller(b"".join(payloads[first:n]), self._good))
+                counts.append(n - first)
+                first, size = n, 0
+            size += lengths[n]
+        if payloads:
+            blocks.append(_smaller(b"".join(payloads[first:]), self._good))
+            counts.append(len(payloads) - first)
+        return blocks, counts
 
 
-def _smaller(raw: bytes, compressor: zstandard.ZstdCompressor) -> tuple[int, bytes]:
-    if len(raw) >= COMPRESS_FROM:
+def _ids(objects: Sequence[Obj], contents: int, joined: bytes) -> list[bytes]:
+    """The parts of the directory that hold ids, given the structure payloads, joined."""
+    parts: list[bytes] = []
+    if contents:
+        ids = b"".join([o[0] for o in objects[:contents]])
+        shared = joined.find(ids)
+        parts = [_U32.pack(shared)] if shared >= 0 else [_U32.pack(_NOT_SHARED), ids]
+    parts += [o.id for o in objects[contents:] if o.kind == Kind.CHUNKED]
+    return parts
+
+
+slot_order = itemgetter(1)
+"""Sort key that puts objects in the order of slots: by kind."""
+
+
+def _smaller(
+    raw: bytes, compressor: zstandard.ZstdCompressor, worthwhile: int = COMPRESS_FROM
+) -> tuple[int, bytes]:
+    if len(raw) >= worthwhile:
         packed = compressor.compress(raw)
         if len(packed) <= len(raw) * 0.9:
             return _ZSTD, packed

@@ -77,11 +77,10 @@ class IndexCache:
         """Make damaged indexes again; True if there were any."""
         replaced = False
         for segment in segments:
-            if all(index.sound() for index in segment.indexes):
+            if all(index.proven or index.sound() for index in segment.indexes):
                 continue
             replaced = True
             if segment.sealed:
-                self._layout.remove_index(self._disk, segment.number)
                 self._rebuild(segment)
             else:
                 segment.forget()

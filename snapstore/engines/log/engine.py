@@ -23,6 +23,7 @@ import threading
 import time
 import warnings as python_warnings
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 
 from snapstore.disk import DISK, Disk, network_filesystem
@@ -38,10 +39,10 @@ from snapstore.engine import (
 )
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log import lookup
-from snapstore.engines.log.batch import Batch, Writer
+from snapstore.engines.log.batch import Batch, Writer, slot_order
 from snapstore.engines.log.caches import IndexCache
 from snapstore.engines.log.layout import FORMAT_LINE, Layout, Manifest
-from snapstore.engines.log.records import decode_move, encode_move, encode_pages
+from snapstore.engines.log.records import encode_move, encode_pages, moves_in
 from snapstore.engines.log.segment import ZERO_DIGEST, Segment
 from snapstore.engines.log.tail import examine
 from snapstore.errors import Corrupt, DiskError, ObjectMissing, SnapstoreError, UnknownOutcome
@@ -148,12 +149,15 @@ class LogEngine:
             self._damaged = damage
             names = self._layout.segments_on_disk()
         for number in names:
-            self._segments.append(Segment(number, self._layout.segment(number), self._disk))
+            self._segments.append(self._open_segment(number))
         for segment in self._segments[:-1]:
             self._cache.attach_sealed(segment)
         if self._segments:
             self._cache.attach_active(self._segments[-1])
             self._follow()
+
+    def _open_segment(self, number: int) -> Segment:
+        return Segment(number, self._layout.segment(number), self._disk)
 
     def _follow(self) -> None:
         """Take in what other processes have appended since the last look."""
@@ -165,17 +169,21 @@ class LogEngine:
         self._cache.store_when_worthwhile(self._segments[-1])
 
     def _note_moves(self, opened: Batch) -> None:
-        for payload in opened.payloads(fmt.MOVE):
-            move = decode_move(payload)
+        for move in moves_in(opened):
             self._tips[move.ref] = move
 
     def _after_seal(self) -> None:
         """The active segment was sealed by another process: open its successor, if it is named."""
         last = self._segments[-1].number
-        later = [n for n in Manifest.read(self._layout.manifest).segments if n > last]
+        try:
+            named = Manifest.read(self._layout.manifest).segments
+        except Corrupt as damage:
+            self._damaged = damage
+            return
+        later = [number for number in named if number > last]
         for number in later:
             self._cache.attach_sealed(self._segments[-1])
-            self._segments.append(Segment(number, self._layout.segment(number), self._disk))
+            self._segments.append(self._open_segment(number))
         if later:
             self._close_write_fd()
             self._checked = False
@@ -211,7 +219,7 @@ class LogEngine:
 
     def _start_batch(self, number: int, previous: bytes, tips: Sequence[Move]) -> bytes:
         pages = [(fmt.REFS, page) for page in encode_pages(tips)]
-        data, _, _ = self._writer.pack(
+        data, _ = self._writer.pack(
             [], pages, flags=fmt.START, number=0, durable_end=0, previous=previous[: fmt.CHAIN_SIZE]
         )
         return data
@@ -244,42 +252,61 @@ class LogEngine:
         if self._damaged is not None:
             raise self._damaged
         active = self._segments[-1]
-        if not self._checked:
-            self._check_active(active)
-        if active.size() != active.end:
+        # A sealed segment may have got its successor since, from a process that writes there now.
+        if active.sealed or active.size() != active.end:
             self._follow()
-            active = self._segments[-1]
-            if active.size() != active.end:
-                self._settle_tail(active)
+        if not self._checked:
+            self._check_active()
+        active = self._segments[-1]
+        self._open_to_write()
+        if active.size() != active.end:
+            self._settle_tail(active)
+        if self._durable and active.durable_end < active.end:
+            # Batches of others: one of them may have been killed before its sync, and neither a
+            # successor nor a claim of ours that they are durable may stand on them as they are.
+            self._sync_or_die()
+            active.durable_end = active.end
         if active.sealed:
             self._open_successor()
         elif active.end >= self._seal_at:
             self._seal()
+
+    def _open_to_write(self) -> None:
         if self._write_fd < 0:
             self._write_fd = self._disk.open(self._segments[-1].path, writable=True)
 
-    def _check_active(self, active: Segment) -> None:
-        """Before its first commit a process makes sure of what its indexes told it."""
+    def _check_active(self) -> None:
+        """Before its first commit a process makes sure of what its indexes told it.
+
+        And of the names: one who was killed may have renamed a file into place and not come to
+        syncing the directory. What we save must not depend on a name that can still vanish.
+        """
+        active = self._segments[-1]
         if not active.covered_is_intact():
             active.forget()
             self._tips.clear()
             self._follow()
+        for path in self._layout.leftovers():
+            self._disk.remove(path)
+        if self._durable:
+            self._disk.sync_dir(active.path.parent)
+            self._disk.sync_dir(self.root)
         self._checked = True
 
     def _settle_tail(self, active: Segment) -> None:
-        data = os.pread(active.fd, active.size() - active.end, active.end)
-        tail = examine(data, str(active.path), active.end)
+        """Set aside the bytes behind the verified end, or refuse: see tail.py."""
+        path, end, size = str(active.path), active.end, active.size()
+        if size < end:
+            raise Corrupt("a segment is shorter than it was", path=path, offset=size)
+        data = os.pread(active.fd, size - end, end)
+        tail = examine(data, path, end)
         if tail.acknowledged:
             raise tail.as_error()
         self._disk.make_dir(self._layout.torn)
         kept = self._layout.torn / f"{active.number:08d}-{active.end}-{time.time_ns()}"
         self._disk.write_file(kept, data)
-        fd = self._disk.open(active.path, writable=True)
-        try:
-            self._disk.truncate(fd, active.end)
-            self._disk.sync(fd)
-        finally:
-            os.close(fd)
+        self._disk.truncate(self._write_fd, end)
+        self._sync_or_die()
 
     def _not_yet_there(self, objects: Sequence[Obj]) -> list[Obj]:
         new: dict[bytes, Obj] = {}
@@ -296,15 +323,18 @@ class LogEngine:
             if size + len(o.payload) > SPLIT_AT and waiting:
                 self._write_batch(waiting, None, sync=False)
                 waiting, size = [], 0
+                if self._segments[-1].end >= self._seal_at:
+                    self._seal()
             waiting.append(o)
             size += len(o.payload)
         self._write_batch(waiting, move, sync=True)
 
     def _write_batch(self, objects: list[Obj], move: Move | None, *, sync: bool) -> None:
         active = self._segments[-1]
-        extra = [(fmt.MOVE, encode_move(move))] if move else []
+        objects.sort(key=slot_order)
+        extra = [(fmt.MOVE, encode_move(move, _slot_of(move.new, objects)))] if move else []
         sync = sync and self._durable
-        data, ordered, digest = self._writer.pack(
+        data, digest = self._writer.pack(
             objects,
             extra,
             flags=0 if sync else fmt.LOOSE,
@@ -313,19 +343,22 @@ class LogEngine:
             previous=active.chain(),
         )
         start = active.end
+        self._write_or_cut_back(data, start)
+        if sync:
+            self._sync_or_die()
+            active.durable_end = start + len(data)
+        moved = [(move.ref, move.gen)] if move else []
+        if move:
+            self._tips[move.ref] = move
+        active.grow(start, len(data), digest, [o.id for o in objects], moved)
+
+    def _write_or_cut_back(self, data: bytes, start: int) -> None:
         try:
             self._disk.write_at(self._write_fd, data, start)
         except DiskError:
             with contextlib.suppress(DiskError):
                 self._disk.truncate(self._write_fd, start)
             raise
-        if sync:
-            self._sync_or_die()
-            active.durable_end = start + len(data)
-        moved = [(move.ref, move.gen)] if move else []
-        active.grow(start, len(data), digest, [o.id for o in ordered], moved)
-        if move:
-            self._tips[move.ref] = move
 
     def _sync_or_die(self) -> None:
         try:
@@ -344,21 +377,11 @@ class LogEngine:
         between them leaves a sealed segment without a successor, which the next writer makes.
         """
         active = self._segments[-1]
-        fd = self._disk.open(active.path, writable=True)
-        try:
-            data, _, digest = self._writer.pack(
-                [], [], flags=fmt.SEAL, number=active.next_number,
-                durable_end=active.durable_end, previous=active.chain())  # fmt: skip
-            try:
-                self._disk.write_at(fd, data, active.end)
-            except DiskError:
-                self._disk.truncate(fd, active.end)
-                raise
-            self._write_fd, fd = fd, self._write_fd
-            self._sync_or_die()
-        finally:
-            if fd >= 0:
-                os.close(fd)
+        data, digest = self._writer.pack(
+            [], [], flags=fmt.SEAL, number=active.next_number,
+            durable_end=active.durable_end, previous=active.chain())  # fmt: skip
+        self._write_or_cut_back(data, active.end)
+        self._sync_or_die()
         active.grow(active.end, len(data), digest, [], [])
         active.sealed = True
         self._open_successor()
@@ -373,8 +396,9 @@ class LogEngine:
         names = (*old.segments, number)
         self._disk.write_file(self._layout.manifest, Manifest(old.generation + 1, names).encode())
         self._cache.store_sealed(sealed)
-        self._segments.append(Segment(number, path, self._disk))
+        self._segments.append(self._open_segment(number))
         self._close_write_fd()
+        self._open_to_write()
         self._follow()
 
     # --- reading ----------------------------------------------------------------------------------
@@ -389,18 +413,34 @@ class LogEngine:
         found: list[Obj] = []
         near: Batch | None = None
         with self._mutex:
-            for object_id in object_ids:
-                slot = near.find(object_id) if near is not None else -1
-                if near is None or slot < 0:
-                    near, slot = self._locate_surely(object_id)
-                found.append(near.object(slot))
+            while len(found) < len(object_ids):
+                at = len(found)
+                near, slot = self._locate_near(object_ids[at], near)
+                if slot >= near.contents:
+                    found.append(near.object(slot))
+                    continue
+                wanted = object_ids[at : at + near.contents - slot]
+                payloads = near.run(slot, b"".join(wanted))
+                found += map(Obj, wanted, repeat(Kind.CONTENT), payloads)
         return found
+
+    def _locate_near(self, object_id: bytes, near: Batch | None) -> tuple[Batch, int]:
+        """As _locate_surely, but look first where the object before was, and just behind it."""
+        if near is not None:
+            slot = near.find_content(object_id)
+            if slot >= 0:
+                return near, slot
+            after = self._segments[-1].opened_after(near)
+            slot = after.find_content(object_id) if after is not None else -1
+            if after is not None and slot >= 0:
+                return after, slot
+        return self._locate_surely(object_id)
 
     def contains(self, object_id: bytes) -> bool:
         """See ``snapstore.engine.Engine.contains``."""
         with self._mutex:
             self._look()
-            return self._has(object_id)
+            return self._has(object_id) or (self._doubt_indexes() and self._has(object_id))
 
     def _has(self, object_id: bytes) -> bool:
         try:
@@ -414,10 +454,17 @@ class LogEngine:
 
     def _locate_surely(self, object_id: bytes) -> tuple[Batch, int]:
         self._usable()
-        found = self._locate(object_id)
+        try:
+            found = self._locate(object_id)
+        except Corrupt:
+            if not self._doubt_indexes():
+                raise
+            found = self._locate(object_id)
         if found is None and self._segments:
             self._follow()
-            found = self._locate(object_id) or self._locate_after_doubt(object_id)
+            found = self._locate(object_id)
+        if found is None and self._doubt_indexes():
+            found = self._locate(object_id)
         if found is None:
             raise ObjectMissing(object_id)
         return found
@@ -429,16 +476,19 @@ class LogEngine:
                 return found
         return None
 
-    def _locate_after_doubt(self, object_id: bytes) -> tuple[Batch, int] | None:
-        """An index that misses an object may be damaged: no miss is believed before that is known."""
-        if not self._cache.replace_unsound(self._segments):
-            return None
-        return self._locate(object_id)
+    def _doubt_indexes(self) -> bool:
+        """Make damaged indexes again; True if there were any.
+
+        Opening takes the indexes of sealed segments on trust. No miss is believed, and no damage
+        reported, before they have been checked; once for each handle.
+        """
+        return self._cache.replace_unsound(self._segments)
 
     def ids(self, prefix: bytes, digits: int) -> Iterator[tuple[bytes, int]]:
         """See ``snapstore.engine.Engine.ids``."""
         with self._mutex:
             self._look()
+            self._doubt_indexes()
             found = lookup.ids(self._segments, prefix, digits)
         yield from found
 
@@ -464,6 +514,7 @@ class LogEngine:
         """See ``snapstore.engine.Engine.move``."""
         with self._mutex:
             self._look()
+            self._doubt_indexes()
             return lookup.move(self._segments, ref, gen)
 
     def tips(self, prefix: str = "") -> Iterator[Move]:
@@ -481,10 +532,14 @@ class LogEngine:
         with self._mutex:
             self._look()
             segments = list(self._segments)
-        for segment in reversed(segments):
-            for opened in segment.backwards():
-                for payload in reversed(opened.payloads(fmt.MOVE)):
-                    yield decode_move(payload)
+            ends = [segment.end for segment in segments]
+        for segment, end in zip(reversed(segments), reversed(ends), strict=True):
+            while end > 0:
+                with self._mutex:
+                    self._usable()
+                    opened = segment.batch_before(end)
+                end -= opened.header.size
+                yield from reversed(moves_in(opened))
 
     # --- care -------------------------------------------------------------------------------------
 
@@ -495,7 +550,7 @@ class LogEngine:
         with self._mutex:
             self._look()
             segments = list(self._segments)
-        yield from verify(self._layout, segments, self._damaged, progress)
+        yield from verify(self._layout, self._disk, segments, self._damaged, progress)
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``."""
@@ -503,3 +558,11 @@ class LogEngine:
             self._look()
             objects = sum(segment.objects() for segment in self._segments)
             return Stats(objects, self._layout.bytes_on_disk())
+
+
+def _slot_of(object_id: bytes | None, objects: Sequence[Obj]) -> int | None:
+    """The slot of an object in the batch that is made of these; None when it is not in it."""
+    for slot in range(len(objects) - 1, -1, -1):  # a snapshot is among the last
+        if objects[slot].id == object_id:
+            return slot
+    return None

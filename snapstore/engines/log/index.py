@@ -34,8 +34,8 @@ import mmap
 import os
 import struct
 import sys
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -101,6 +101,8 @@ class Index:
         if len(data) != _HEAD.size + 8 * sum(sizes):
             raise ValueError("of another length than its header says")
         self.cover = Cover(segment, first, last, number, digest, range_digest)
+        self.proven = False
+        """Whether sound() has said yes; files that are in place do not change."""
         self._columns = memoryview(data)[_HEAD.size :]
         ends = list(accumulate(8 * size for size in sizes))
         (self.keys, self.places, self._move_keys, self._move_places, self._tip_keys,
@@ -110,14 +112,16 @@ class Index:
 
     def sound(self) -> bool:
         """Whether the columns are what was written."""
-        return blake3(self._columns).digest(length=16) == self._check
+        self.proven = blake3(self._columns).digest(length=16) == self._check
+        return self.proven
 
-    def candidates(self, key: int) -> Iterator[int]:
-        """The places of the objects with this key."""
-        keys, at = self.keys, bisect_left(self.keys, key)
-        while at < len(keys) and keys[at] == key:
-            yield self.places[at]
-            at += 1
+    def candidates(self, key: int) -> Sequence[int]:
+        """The places of the objects with this key: none, one, or a few that share it."""
+        keys = self.keys
+        first = bisect_left(keys, key)
+        if first == len(keys) or keys[first] != key:
+            return ()
+        return self.places[first : bisect_right(keys, key, first)]
 
     def between(self, low: int, high: int) -> Iterator[int]:
         """The places of the objects with keys from low to high, both included."""

@@ -66,14 +66,18 @@ class Layout:
         names = (path.stem for path in (self.root / "log").glob("*.seg"))
         return tuple(sorted(int(name) for name in names if name.isdigit()))
 
-    def remove_index(self, disk: Disk, number: int) -> None:
-        """Drop an index that turned out to be damaged: it is made again."""
-        disk.remove(self.index(number))
+    def leftovers(self) -> list[Path]:
+        """Files that a writer was killed before giving their names to, as seen with the lock held.
+
+        In cache/ another process may be writing one right now. It loses an index, which is no loss.
+        """
+        folders = (self.root, self.root / "log", self.torn, self.cache)
+        return [path for folder in folders for path in folder.glob(f"*{TEMP_SUFFIX}")]
 
     def bytes_on_disk(self) -> int:
         """Bytes of the segments and packs."""
-        folders = (self.root / "log", self.root / "packs")
-        return sum(p.stat().st_size for folder in folders for p in folder.glob("*.*"))
+        files = [*(self.root / "log").glob("*.seg"), *(self.root / "packs").glob("*")]
+        return sum(path.stat().st_size for path in files)
 
     def exists(self) -> bool:
         """Whether there is a store. Raises UnsupportedFormat for one of another format."""
@@ -99,6 +103,9 @@ class Layout:
             raise Refused(f"{self.root} is a file, not a store", hint="name a directory")
         for path in (self.root, self.root / "log", self.cache):
             disk.make_dir(path)
+        # One who was killed while making these may not have come to syncing their names.
+        for path in (self.root.parent, self.root):
+            disk.sync_dir(path)
 
 
 def _is_ours(name: str) -> bool:

@@ -8,19 +8,17 @@ from collections.abc import Iterator, Sequence
 from snapstore.engine import Move
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Batch
-from snapstore.engines.log.index import ref_key
-from snapstore.engines.log.records import decode_move, decode_page, first_in_page
+from snapstore.engines.log.records import decode_page, first_in_page, moves_in
 from snapstore.engines.log.segment import Segment
 
 
 def tip(active: Segment, ref: str) -> Move | None:
     """The last move of a ref. The active segment starts with all refs, so it alone knows."""
-    offset = active.tip_offset(ref_key(ref))
+    offset = active.tip_offset(ref)
     if offset is None:
         return None
     opened = active.batch(offset)
-    for payload in reversed(opened.payloads(fmt.MOVE)):
-        found = decode_move(payload)
+    for found in reversed(moves_in(opened)):
         if found.ref == ref:
             return found
     return _in_pages(opened, ref)
@@ -36,13 +34,11 @@ def _in_pages(opened: Batch, ref: str) -> Move | None:
 
 def move(segments: Sequence[Segment], ref: str, gen: int) -> Move | None:
     """Move number gen of a ref."""
-    key = ref_key(ref, gen)
     for segment in reversed(segments):
-        offset = segment.move_offset(key)
+        offset = segment.move_offset(ref, gen)
         if offset is None:
             continue
-        for payload in segment.batch(offset).payloads(fmt.MOVE):
-            found = decode_move(payload)
+        for found in moves_in(segment.batch(offset)):
             if found.ref == ref and found.gen == gen:
                 return found
     last = tip(segments[-1], ref) if segments else None
@@ -62,8 +58,7 @@ def tips(active: Segment, prefix: str) -> list[Move]:
 def _moves_of(opened: Batch) -> Iterator[Move]:
     for page in opened.payloads(fmt.REFS):
         yield from decode_page(page)
-    for payload in opened.payloads(fmt.MOVE):
-        yield decode_move(payload)
+    yield from moves_in(opened)
 
 
 def ids(segments: Sequence[Segment], prefix: bytes, digits: int) -> list[tuple[bytes, int]]:
@@ -73,7 +68,5 @@ def ids(segments: Sequence[Segment], prefix: bytes, digits: int) -> list[tuple[b
     high = int(text[:16].ljust(16, "f"), 16)
     found: dict[bytes, int] = {}
     for segment in segments:
-        for o in segment.between(low, high):
-            if o.id.hex().startswith(text):
-                found[o.id] = o.kind
-    return sorted(found.items())
+        found.update(segment.between(low, high))
+    return sorted(entry for entry in found.items() if entry[0].hex().startswith(text))

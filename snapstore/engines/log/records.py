@@ -5,7 +5,7 @@ A move is a msgpack array, empty fields at its end cut off:
     [ref, gen, op, new, time, base, redo, born, info]
 
     ref   the name, utf-8 (lone surrogates pass)
-    new   32 bytes or nil
+    new   32 bytes, nil, or the slot of an object in the same batch: a saved turn's snapshot
     time  microseconds since the epoch, as uint 64
     base  nil when it is gen - 1, the usual case
     born  nil when it is gen
@@ -23,19 +23,31 @@ from typing import Any
 import msgpack
 
 from snapstore.engine import Move
+from snapstore.engines.log.batch import MOVE, Batch
 from snapstore.errors import Corrupt
 
 PAGE = 512
 
 
-def encode_move(move: Move) -> bytes:
-    """The payload of a MOVE record."""
-    return _pack(_fields(move))
+def encode_move(move: Move, slot: int | None = None) -> bytes:
+    """The payload of a MOVE record; slot says where in the batch the object is that it points at."""
+    fields = _fields(move)
+    if slot is not None:
+        fields[3] = slot
+    return _pack(fields)
 
 
-def decode_move(payload: bytes) -> Move:
-    """The move in a payload. Raises Corrupt."""
-    return _move(_unpack(payload))
+def moves_in(opened: Batch) -> list[Move]:
+    """The moves in a batch, in order. Raises Corrupt."""
+    found: list[Move] = []
+    for payload in opened.payloads(MOVE):
+        fields = _unpack(payload)
+        if isinstance(fields, list) and len(fields) > 3 and isinstance(fields[3], int):
+            if not 0 <= fields[3] < opened.objects:
+                raise Corrupt("a ref move points at no object", path=opened.where[0])
+            fields[3] = opened.id_at(fields[3])
+        found.append(_move(fields))
+    return found
 
 
 def encode_pages(moves: Iterable[Move]) -> Iterator[bytes]:
@@ -53,6 +65,8 @@ def encode_pages(moves: Iterable[Move]) -> Iterator[bytes]:
 def decode_page(payload: bytes) -> list[Move]:
     """The moves in a page. Raises Corrupt."""
     page = _unpack(payload)
+    if not isinstance(page, list):
+        raise Corrupt("a page of refs is not of the form it must have")
     return [_move(fields) for fields in page]
 
 

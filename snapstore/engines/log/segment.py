@@ -6,13 +6,13 @@ in by ``follow``; bytes that do not verify are never read, whatever they look li
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
 from snapstore.disk import Disk
-from snapstore.engine import Obj
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Batch
 from snapstore.engines.log.index import (
@@ -26,12 +26,12 @@ from snapstore.engines.log.index import (
     range_digest,
     ref_key,
 )
-from snapstore.engines.log.records import decode_move, decode_page
-from snapstore.errors import Corrupt, UnsupportedFormat
+from snapstore.engines.log.records import decode_page, moves_in
+from snapstore.errors import Corrupt, DiskError, UnsupportedFormat
 
 _READ = 4096
 _WINDOW = 256 << 10
-_OPEN_BATCHES = 256
+_OPEN_BATCHES = 1024
 _OPEN_BYTES = 8 << 20
 ZERO_DIGEST = bytes(16)
 
@@ -42,7 +42,13 @@ class Segment:
     def __init__(self, number: int, path: Path, disk: Disk):
         self.number = number
         self.path = path
-        self.fd = disk.open(path, writable=False)
+        self.name = str(path)
+        try:
+            self.fd = disk.open(path, writable=False)
+        except DiskError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            raise Corrupt("a segment that the manifest names is missing", path=str(path)) from error
         self.end = 0
         """Everything before it verified, or is covered by an index."""
         self.next_number = 0
@@ -53,12 +59,11 @@ class Segment:
         self.fresh_from = 0
         self.fresh_batches = 0
         self.fresh: dict[bytes, int] = {}
-        self.fresh_moves: dict[int, int] = {}
-        self.fresh_tips: dict[int, int] = {}
+        self.fresh_moves: dict[tuple[str, int], int] = {}
+        self.fresh_tips: dict[str, int] = {}
         self._open: OrderedDict[int, Batch] = OrderedDict()
         self._open_bytes = 0
-        self._window = b""
-        self._window_at = 0
+        self._window = (0, b"")
         self._last = 0
 
     def close(self) -> None:
@@ -80,7 +85,7 @@ class Segment:
         known = self._open.get(offset)
         if known is not None:
             return known
-        opened = Batch(self._bytes_of(offset), (str(self.path), offset))
+        opened = self._opened(offset)
         self._open[offset] = opened
         self._open_bytes += len(opened.data)
         while len(self._open) > _OPEN_BATCHES or self._open_bytes > _OPEN_BYTES:
@@ -90,38 +95,47 @@ class Segment:
             self._open_bytes -= len(old.data)
         return opened
 
-    def _bytes_of(self, offset: int) -> bytes:
+    def opened_after(self, opened: Batch) -> Batch | None:
+        """The batch behind one of this segment, if it is at hand."""
+        name, offset = opened.where
+        return self._open.get(offset + opened.header.size) if name == self.name else None
+
+    def _opened(self, offset: int) -> Batch:
+        where = (self.name, offset)
         data = self._in_window(offset)
         if len(data) < fmt.HEADER_SIZE:
             data = os.pread(self.fd, _READ, offset)
-        size = fmt.Header(data, (str(self.path), offset)).size
+        header = fmt.Header(data, where)
+        size = header.size
         if size > len(data):
+            if offset + size > self.size():
+                raise Corrupt("a batch is cut short", path=self.name, offset=offset)
             data = os.pread(self.fd, size, offset)
-        return data[:size] if len(data) > size else data
+        return Batch(data[:size] if len(data) > size else data, where, header)
 
     def _in_window(self, offset: int) -> bytes:
         """Bytes from offset on, from one larger read where neighbours are read one by one."""
         near = abs(offset - self._last) < _WINDOW
         forward = offset > self._last
         self._last = offset
-        at = offset - self._window_at
-        if 0 <= at < len(self._window):
-            found = self._window[at : at + _READ]
-            if len(found) == _READ or self._window_at + len(self._window) == self.end:
+        begin, window = self._window
+        at = offset - begin
+        if 0 <= at < len(window):
+            found = window[at : at + _READ]
+            if len(found) == _READ or begin + len(window) == self.end:
                 return found
         if not near or self.end - offset < _READ:
             return b""
-        self._window_at = offset if forward else max(0, offset + _READ - _WINDOW)
-        stop = min(self.end, self._window_at + _WINDOW)
-        self._window = os.pread(self.fd, stop - self._window_at, self._window_at)
-        at = offset - self._window_at
-        return self._window[at : at + _READ]
+        begin = offset if forward else max(0, offset + _READ - _WINDOW)
+        window = os.pread(self.fd, min(self.end, begin + _WINDOW) - begin, begin)
+        self._window = (begin, window)
+        return window[offset - begin : offset - begin + _READ]
 
     def scan(self, start: int, stop: int | None = None) -> Iterator[tuple[int, Batch]]:
         """Batches from start on, in order, until one does not verify (Corrupt) or stop."""
         stop = self.size() if stop is None else stop
         while start < stop:
-            opened = Batch(self._bytes_of(start), (str(self.path), start))
+            opened = self._opened(start)
             yield start, opened
             start += opened.header.size
 
@@ -132,23 +146,24 @@ class Segment:
         at = data.find(fmt.MAGIC)
         while at >= 0:
             try:
-                length = self.batch(start + at).header.size
+                where = (self.name, start + at)
+                length = Batch(self._bytes_of(start + at), where).header.size
             except (Corrupt, UnsupportedFormat):
                 at = data.find(fmt.MAGIC, at + 1)
                 continue
             yield start + at
             at = data.find(fmt.MAGIC, at + length)
 
-    def backwards(self) -> Iterator[Batch]:
-        """Batches from the verified end to the start."""
-        end = self.end
-        while end > 0:
-            trailer = os.pread(self.fd, fmt.TRAILER_SIZE, end - fmt.TRAILER_SIZE)
-            length = int.from_bytes(trailer[16:20], "little")
-            if not fmt.HEADER_SIZE < length <= end:
-                raise Corrupt("a batch trailer makes no sense", path=str(self.path), offset=end)
-            end -= length
-            yield self.batch(end)
+    def batch_before(self, end: int) -> Batch:
+        """The batch that ends at an offset, for walking backwards. Raises Corrupt."""
+        trailer = os.pread(self.fd, fmt.TRAILER_SIZE, end - fmt.TRAILER_SIZE)
+        length = int.from_bytes(trailer[16:20], "little")
+        if not fmt.HEADER_SIZE < length <= end:
+            raise Corrupt("a batch trailer makes no sense", path=self.name, offset=end)
+        opened = self.batch(end - length)
+        if opened.header.size != length:
+            raise Corrupt("a batch trailer makes no sense", path=self.name, offset=end)
+        return opened
 
     # --- growing --------------------------------------------------------------------------------
 
@@ -162,14 +177,16 @@ class Segment:
                 self._open.pop(self.end, None)
                 return
             if not self._comes_next(opened.header):
+                self._open.pop(self.end, None)  # another batch will take this place
                 return
-            self.take(self.end, opened)
+            # Handed out first: one that is interrupted between the two hands it out again.
             yield opened
+            self.take(self.end, opened)
 
     def _comes_next(self, header: fmt.Header) -> bool:
         # A batch of an earlier life of the file verifies too, but does not follow on this one.
         linked = header.number == 0 or header.previous == self.chain()
-        return linked and header.number == self.next_number
+        return bool(linked and header.number == self.next_number)
 
     def chain(self) -> bytes:
         """What the next batch names as its predecessor."""
@@ -177,13 +194,11 @@ class Segment:
 
     def take(self, offset: int, opened: Batch) -> None:
         """Count a verified batch at the end as part of the segment."""
-        objects = [opened.id_at(slot) for slot in range(opened.objects())]
-        moves = [decode_move(p) for p in opened.payloads(fmt.MOVE)]
-        names = [(m.ref, m.gen) for m in moves]
-        self.grow(offset, opened.header.size, opened.digest, objects, names)
+        names = [(move.ref, move.gen) for move in moves_in(opened)]
+        self.grow(offset, opened.header.size, opened.digest, opened.ids(), names)
         for page in opened.payloads(fmt.REFS):
             for move in decode_page(page):
-                self.fresh_tips[ref_key(move.ref)] = offset
+                self.fresh_tips[move.ref] = offset
         self.durable_end = max(self.durable_end, opened.header.durable_end)
         self.sealed = bool(opened.header.flags & fmt.SEAL)
 
@@ -194,9 +209,9 @@ class Segment:
         base = place(offset, 0)
         for slot, object_id in enumerate(ids):
             self.fresh[object_id] = base | slot
-        for name, gen in moves:
-            self.fresh_moves[ref_key(name, gen)] = offset
-            self.fresh_tips[ref_key(name)] = offset
+        for move in moves:
+            self.fresh_moves[move] = offset
+            self.fresh_tips[move[0]] = offset
         self.end = offset + size
         self.next_number += 1
         self.digest = digest
@@ -210,31 +225,37 @@ class Segment:
         if where is not None:
             offset, slot = placed(where)
             return self.batch(offset), slot
-        key = object_key(object_id)
-        for index in reversed(self.indexes):
+        key, damage = object_key(object_id), None
+        for index in self.indexes:
             for where in index.candidates(key):
                 offset, slot = placed(where)
-                opened = self.batch(offset)
-                if opened.id_at(slot) == object_id:
+                try:
+                    opened = self.batch(offset)
+                except Corrupt as error:
+                    damage = error  # what was found damaged may have been stored again since
+                    continue
+                if slot < opened.objects and opened.id_at(slot) == object_id:
                     return opened, slot
+        if damage is not None:
+            raise damage
         return None
 
-    def tip_offset(self, key: int) -> int | None:
+    def tip_offset(self, ref: str) -> int | None:
         """The batch with the last move of a ref in this segment."""
-        offset = self.fresh_tips.get(key)
+        offset = self.fresh_tips.get(ref)
         for index in reversed(self.indexes):
             if offset is not None:
                 break
-            offset = index.tip(key)
+            offset = index.tip(ref_key(ref))
         return offset
 
-    def move_offset(self, key: int) -> int | None:
-        """The batch with a certain move."""
-        offset = self.fresh_moves.get(key)
+    def move_offset(self, ref: str, gen: int) -> int | None:
+        """The batch with a certain move of a ref."""
+        offset = self.fresh_moves.get((ref, gen))
         for index in reversed(self.indexes):
             if offset is not None:
                 break
-            offset = index.move(key)
+            offset = index.move(ref_key(ref, gen))
         return offset
 
     def tip_offsets(self) -> set[int]:
@@ -244,17 +265,15 @@ class Segment:
             offsets.update(index.tip_places)
         return offsets
 
-    def between(self, low: int, high: int) -> Iterator[Obj]:
-        """The objects whose keys lie from low to high, both included."""
-        for object_id in list(self.fresh):
-            if low <= object_key(object_id) <= high:
-                found = self.find(object_id)
-                if found:
-                    yield found[0].object(found[1])
-        for index in list(self.indexes):
-            for where in list(index.between(low, high)):
-                offset, slot = placed(where)
-                yield self.batch(offset).object(slot)
+    def between(self, low: int, high: int) -> Iterator[tuple[bytes, int]]:
+        """(id, kind) of the objects whose keys lie from low to high, both included."""
+        places = [p for i, p in self.fresh.items() if low <= object_key(i) <= high]
+        for index in self.indexes:
+            places += index.between(low, high)
+        for where in places:
+            offset, slot = placed(where)
+            opened = self.batch(offset)
+            yield opened.id_at(slot), opened.kinds[slot]
 
     def objects(self) -> int:
         """How many objects there are, a repeated one counted each time."""
@@ -282,8 +301,13 @@ class Segment:
         entries = Entries()
         for index in merged:
             entries.add(index.entries())
-        fresh = [(object_key(i), where) for i, where in self.fresh.items()]
-        entries.add(Entries(fresh, self.fresh_moves, self.fresh_tips))
+        entries.add(
+            Entries(
+                [(object_key(i), where) for i, where in self.fresh.items()],
+                {ref_key(*move): offset for move, offset in self.fresh_moves.items()},
+                {ref_key(ref): offset for ref, offset in self.fresh_tips.items()},
+            )
+        )
         covered = os.pread(self.fd, self.end - first, first)
         cover = Cover(self.number, first, self.end, self.next_number, self.digest,
                       range_digest(covered))  # fmt: skip
@@ -301,7 +325,7 @@ class Segment:
         self.indexes.clear()
         self._open.clear()
         self._open_bytes = 0
-        self._window = b""
+        self._window = (0, b"")
         self.fresh, self.fresh_moves, self.fresh_tips = {}, {}, {}
         self.end = self.next_number = self.durable_end = 0
         self.fresh_from = self.fresh_batches = 0

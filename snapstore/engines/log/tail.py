@@ -10,9 +10,10 @@ A writer that holds the lock and meets them has two cases to tell apart:
 
 What tells them apart is what lies behind the first bad byte. A whole batch there was written
 later. If its ``durable end`` lies past the bad byte, its writer knew that byte to be synced: damage.
-If two or more whole batches lie there whose writers waited for their syncs, the second waited with
-the lock held until everything before it was synced: damage. One alone, with no such claim, can be
-the survivor of two writes that were both in flight when the power went: a torn tail.
+Writers sync what they build on, so this decides nearly always. If two or more whole batches lie
+there whose writers waited for their syncs, the second waited with the lock held until everything
+before it was synced: damage. One alone, with no such claim, can be the survivor of several writes
+of one commit that were all in flight when the power went: a torn tail.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Tail:
 def examine(data: bytes, path: str, offset: int) -> Tail:
     """Judge the bytes found from offset to the end of a segment."""
     later = 0
-    at = data.find(fmt.MAGIC, 1)
+    at = data.find(fmt.MAGIC, _claimed(data, path, offset))
     while at >= 0:
         opened = _whole_batch(data, at, path)
         if opened is None:
@@ -62,6 +63,18 @@ def examine(data: bytes, path: str, offset: int) -> Tail:
         later += not opened.header.flags & fmt.LOOSE
         at = data.find(fmt.MAGIC, at + opened.header.size)
     return Tail(path, offset, len(data), acknowledged=later >= 2)
+
+
+def _claimed(data: bytes, path: str, offset: int) -> int:
+    """Where the search begins: behind the bad batch, if its header still says how long it is.
+
+    What looks like a batch within it is content: somebody saved the file of a store.
+    """
+    try:
+        header = Header(data[: fmt.HEADER_SIZE], (path, offset))
+    except (Corrupt, UnsupportedFormat):
+        return 1
+    return int(header.size)
 
 
 def _whole_batch(data: bytes, at: int, path: str) -> Batch | None:

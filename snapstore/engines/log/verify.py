@@ -7,11 +7,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from snapstore.disk import Disk
 from snapstore.engine import Kind, Problem, Progress
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Batch
 from snapstore.engines.log.layout import Layout
-from snapstore.engines.log.records import decode_move, decode_page
+from snapstore.engines.log.records import decode_page, moves_in
 from snapstore.engines.log.segment import Segment
 from snapstore.engines.log.tail import examine
 from snapstore.errors import Corrupt, SnapstoreError
@@ -20,6 +21,7 @@ from snapstore.ids import object_id
 
 def verify(
     layout: Layout,
+    disk: Disk,
     segments: Sequence[Segment],
     damaged: Corrupt | None,
     progress: Progress | None,
@@ -29,14 +31,20 @@ def verify(
         yield Problem("manifest", damaged.path, damaged.offset, None, str(damaged))
     total = sum(segment.size() for segment in segments)
     done = 0
-    for segment in segments:
-        for seen in _segment(segment, last=segment is segments[-1]):
-            if isinstance(seen, Problem):
-                yield seen
-            elif progress is not None:
-                progress(done + seen, total)
-        done += segment.size()
-        yield from _indexes(layout, segment)
+    for known in segments:
+        # Through a descriptor of its own: other threads go on reading, and nothing that the engine
+        # remembers stands between verification and the file.
+        segment = Segment(known.number, known.path, disk)
+        try:
+            for seen in _segment(segment, last=known is segments[-1]):
+                if isinstance(seen, Problem):
+                    yield seen
+                elif progress is not None:
+                    progress(done + seen, total)
+            done += segment.size()
+        finally:
+            segment.close()
+        yield from _indexes(layout, known)
     yield from _modes(layout.root)
 
 
@@ -83,14 +91,13 @@ def _chain(path: str, offset: int, opened: Batch, previous: Batch | None) -> Ite
 
 def _records(path: str, offset: int, opened: Batch) -> Iterator[Problem]:
     try:
-        for slot in range(opened.objects()):
+        for slot in range(opened.objects):
             o = opened.object(slot)
             # What a chunk list stands for is hashed where its chunks are read: see the store.
             if o.kind != Kind.CHUNKED and object_id(o.payload) != o.id:
                 yield Problem("wrong_content", path, offset, o.id,
                               f"object {o.id.hex()} holds something else")  # fmt: skip
-        for payload in opened.payloads(fmt.MOVE):
-            decode_move(payload)
+        moves_in(opened)
         for payload in opened.payloads(fmt.REFS):
             decode_page(payload)
     except Corrupt as error:

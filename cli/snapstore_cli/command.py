@@ -1,0 +1,177 @@
+"""Click commands as snapstore has them: global options in every place, subcommands loaded late."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+GIVEN = "snapstore.given"
+"""Key in a context's meta under which the global options that were given are collected."""
+
+_PREFIX = "global_"
+_EVERYWHERE = (
+    "Every command also takes --store, --session/-s, --json, -q, -v, --color, --no-pager and "
+    "--no-input; see `snapstore --help`."
+)
+
+
+class LazyCommand(NamedTuple):
+    """A command in the table of a group, as far as it is known without being imported."""
+
+    name: str
+    place: str
+    """``module:attribute`` under snapstore_cli.commands."""
+    help: str
+    aliases: tuple[str, ...] = ()
+
+    def load(self) -> click.Command:
+        """Import it."""
+        module, attribute = self.place.split(":")
+        found: click.Command = getattr(
+            importlib.import_module(f"snapstore_cli.commands.{module}"), attribute
+        )
+        return found
+
+
+def _collect(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    # A command's options are read after its group's, so what stands further right wins.
+    name = param.name or ""
+    if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        ctx.meta.setdefault(GIVEN, {})[name.removeprefix(_PREFIX)] = value
+
+
+def _option(*names: str, hidden: bool, **attributes: Any) -> click.Option:
+    return click.Option(names, hidden=hidden, expose_value=False, callback=_collect, **attributes)
+
+
+def global_options(*, hidden: bool) -> list[click.Parameter]:
+    """New copies of the options that may stand before, between and after commands."""
+    return [
+        _option(
+            "--store",
+            _PREFIX + "store",
+            metavar="PATH|URL",
+            hidden=hidden,
+            help="The store; else $SNAPSTORE_STORE, the nearest .snapstore/ upwards, or the user's.",
+        ),
+        _option(
+            "-s",
+            "--session",
+            _PREFIX + "session",
+            metavar="NAME",
+            hidden=hidden,
+            help="The session; else the store's current one.",
+        ),
+        _option(
+            "--json", _PREFIX + "json", is_flag=True, hidden=hidden, help="Print JSON on stdout."
+        ),
+        _option(
+            "-q", "--quiet", _PREFIX + "quiet", is_flag=True, hidden=hidden, help="Say less."
+        ),
+        _option(
+            "-v",
+            "--verbose",
+            _PREFIX + "verbose",
+            is_flag=True,
+            hidden=hidden,
+            help="Say more, and show the traceback of a bug.",
+        ),
+        _option(
+            "--color",
+            _PREFIX + "color",
+            type=click.Choice(["auto", "always", "never"]),
+            hidden=hidden,
+            help="When to use colour; NO_COLOR is heeded.",
+        ),
+        _option(
+            "--no-pager",
+            _PREFIX + "no_pager",
+            is_flag=True,
+            hidden=hidden,
+            help="Print long output straight to the terminal.",
+        ),
+        _option(
+            "--no-input", _PREFIX + "no_input", is_flag=True, hidden=hidden, help="Never ask."
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes the global options and is handed an Invocation as its context's obj."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.params += global_options(hidden=True)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line instead of the eight options that every command has."""
+        super().format_epilog(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(_EVERYWHERE)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and close the store it opened."""
+        from snapstore_cli.invocation import Invocation
+        from snapstore_cli.settings import Settings
+
+        with Invocation(Settings.of(ctx.meta.get(GIVEN, {}))) as invocation:
+            ctx.obj = invocation
+            return super().invoke(ctx)
+
+
+class Group(click.Group):
+    """A group whose subcommands stand in a table by section, and are imported when run."""
+
+    command_class = Command
+
+    def __init__(
+        self,
+        *args: Any,
+        table: Mapping[str, Sequence[LazyCommand]] | None = None,
+        hide_global_options: bool = True,
+        **attributes: Any,
+    ) -> None:
+        super().__init__(*args, **attributes)
+        self.params += global_options(hidden=hide_global_options)
+        self._table = table or {}
+
+    def _lazy(self) -> list[LazyCommand]:
+        return [command for section in self._table.values() for command in section]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name that can be typed, but for aliases."""
+        return [*super().list_commands(ctx), *(command.name for command in self._lazy())]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name or alias, imported now."""
+        for command in self._lazy():
+            if cmd_name == command.name or cmd_name in command.aliases:
+                return command.load()
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with near names in the error, of commands that are not imported too."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            known = [n for command in self._lazy() for n in (command.name, *command.aliases)]
+            near = get_close_matches(name, [*known, *self.commands], n=2)
+            also = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"there is no command {name!r}{also}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, section by section."""
+        super().format_commands(ctx, formatter) if not self._table else None
+        for title, section in self._table.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(", ".join((command.name, *command.aliases)), command.help) for command in section]
+                )

@@ -1,0 +1,154 @@
+"""One run of one command: its settings, its store, its output."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from typing import Any
+
+import snapstore
+from snapstore import InvalidInput, NotFound, RefMoved, Session, Snapshot, Store, refs, revisions
+from snapstore.revisions import Revision
+from snapstore_cli.output import Output
+from snapstore_cli.settings import Settings
+
+DEFAULT_SESSION = "main"
+"""The session that is saved to when none was ever named."""
+
+
+class Invocation:
+    """What a command is given to work with. Opens the store when first asked for it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.out = Output(settings)
+        self._store: Store | None = None
+
+    def __enter__(self) -> Invocation:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._store is not None:
+            self._store.close()
+
+    # --- store and session ------------------------------------------------------------------------
+
+    @property
+    def place(self) -> str:
+        """Where the store is, or would be made."""
+        return self.settings.store_place()
+
+    @property
+    def store(self) -> Store:
+        """The store. Raises StoreNotFound."""
+        return self._store or self._open(create=False)
+
+    @property
+    def writable_store(self) -> Store:
+        """The store, which the first save makes."""
+        return self._store or self._open(create=True)
+
+    def _open(self, *, create: bool) -> Store:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the engine's warnings are told below, and only once
+            self._store = snapstore.open(self.place, create=create)
+        for text in self._store.engine.warnings:
+            self.out.warn(text)
+        if self.settings.verbose:
+            self.out.note(f"store {self.place}")
+        return self._store
+
+    @property
+    def session_name(self) -> str:
+        """The session to act on: the one named with -s, else the current one. Raises NotFound."""
+        name = self.session_name_or_none
+        if name is None:
+            raise NotFound(
+                "there is no current session",
+                hint="name one with -s, or `snapstore switch` to it; `snapstore sessions` lists them",
+            )
+        return name
+
+    @property
+    def session_name_or_none(self) -> str | None:
+        """As session_name; None when there is none."""
+        chosen = self.settings.session or self.store.current
+        if chosen is None and self.store.exists(DEFAULT_SESSION):
+            return DEFAULT_SESSION
+        return chosen
+
+    @property
+    def session_to_save(self) -> Session:
+        """The session that a save goes to, made by it if need be.
+
+        Raises NotFound when the current session was deleted or renamed: going on under a name that
+        was taken away must be asked for.
+        """
+        store = self.writable_store
+        if self.settings.session is not None:
+            return store.session(self.settings.session)
+        name = store.current or DEFAULT_SESSION
+        tip = store.engine.tip(refs.SESSIONS + name)
+        if tip is not None and tip.op in ("delete", "rename") and tip.new is None:
+            raise revisions.unknown(store, name)
+        return store.session(name)
+
+    def existing_session(self, name: str | None = None) -> Session:
+        """A session that has a turn; the one to act on when no name is given. Raises NotFound."""
+        name = name or self.session_name
+        session = self.store.session(name)
+        if session.head is None:
+            raise revisions.unknown(self.store, name)
+        return session
+
+    def make_current(self, name: str) -> None:
+        """Let @ stand for a session from now on."""
+        # Refused only when somebody else chose a session in the same instant: theirs is the later.
+        with contextlib.suppress(RefMoved):
+            self.store.switch(name)
+
+    # --- revisions --------------------------------------------------------------------------------
+
+    def revision(self, text: str | None) -> Revision:
+        """What a revision names; HEAD of the session to act on when there is no text.
+
+        Raises InvalidInput, NotFound or Ambiguous.
+        """
+        if text is None:
+            session = self.existing_session()
+            assert session.head is not None
+            return Revision(session.head, session.name, None)
+        current = self.session_name_or_none
+        try:
+            return self.store.revision(text, current=current)
+        except NotFound as error:
+            if text.isdigit() and len(text) < 4:
+                error.hint = f"turn {text} of the current session is @@{text}"
+            raise
+
+    def turn(self, text: str | None) -> Snapshot:
+        """The turn that a revision names. Raises InvalidInput for one with a path."""
+        found = self.revision(text)
+        if found.path is not None:
+            raise InvalidInput(f"{text}: a turn is asked for here, not a file")
+        return found.snapshot
+
+    def acted_on(self, revision: Revision) -> Session:
+        """The session that a command given this revision acts on."""
+        return self.existing_session(self.settings.session or revision.session)
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether somebody is there to answer a question."""
+        terminal = sys.stdin.isatty() and self.out.look.terminal
+        return terminal and not self.settings.no_input and not self.settings.json
+
+    def result(self, document: dict[str, Any], text: str) -> None:
+        """Tell what was done: the document with --json, else the text."""
+        if self.out.json:
+            self.out.document(document)
+        else:
+            self.out.say(text)

@@ -1,0 +1,1 @@
+"""How things look: pure functions from values to lines of text."""

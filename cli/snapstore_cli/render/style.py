@@ -1,0 +1,76 @@
+"""Colour by meaning, and what the place that output goes to can show."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+from snapstore_cli.render import words
+
+Role = Literal[
+    "", "id", "name", "heading", "user", "assistant", "tool", "dim", "added", "removed", "warning",
+    "error", "match", "bar",
+]  # fmt: skip
+
+_CODES: dict[str, str] = {
+    "id": "33",
+    "name": "1;36",
+    "heading": "1",
+    "user": "1;32",
+    "assistant": "1;34",
+    "tool": "35",
+    "dim": "2",
+    "added": "32",
+    "removed": "31",
+    "warning": "33",
+    "error": "1;31",
+    "match": "1;31",
+    "bar": "36",
+}
+
+
+class Style:
+    """Wraps text in the colour of its role; as it is when colour is off."""
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
+
+    def __call__(self, role: Role, text: str) -> str:
+        return f"\x1b[{_CODES[role]}m{text}\x1b[0m" if self.on and role and text else text
+
+
+def wants_color(stream: TextIO, choice: str) -> bool:
+    """Whether to colour what goes to a stream: as chosen, else on a terminal without NO_COLOR."""
+    if choice in ("always", "never"):
+        return choice == "always"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What output may look like where it goes."""
+
+    style: Style
+    width: int | None = None
+    """Columns of the terminal; None when output is no terminal and nothing may be cut."""
+    unicode: bool = False
+    """Whether lines and arrows may be drawn with more than ASCII."""
+    now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+
+    @property
+    def terminal(self) -> bool:
+        """Whether a person watches."""
+        return self.width is not None
+
+    def time(self, then: datetime | None) -> str:
+        """A time as people say it on a terminal, as programs write it elsewhere."""
+        if then is None:
+            return "-"
+        return words.ago(then, self.now) if self.terminal else words.rfc3339(then, "seconds")
+
+    def cut(self, text: str, used: int = 0) -> str:
+        """Text that fits what is left of the line; all of it where nothing may be cut."""
+        return text if self.width is None else words.cut(text, max(8, self.width - used))

@@ -1,0 +1,97 @@
+"""Turns as lines of a log, and as the head of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from snapstore import Snapshot
+from snapstore.textdiff import render_value, visible
+from snapstore_cli.documents import Names
+from snapstore_cli.render import columns, words
+from snapstore_cli.render.columns import Cell
+from snapstore_cli.render.style import Look
+
+
+def fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
+    """A turn as the fields of a line: id, turn, time, label, messages added, who stands there."""
+    added = snapshot.added()
+    told = [words.one_line(snapshot.label)] if snapshot.label else []
+    standing = at.get(snapshot.id, ())
+    cells: list[Cell] = [
+        ("id", words.short(snapshot.id)),
+        ("heading", f"turn {snapshot.turn}"),
+        ("dim", look.time(snapshot.time)),
+    ]
+    if not look.terminal:
+        return [*cells, ("", "".join(told)), ("", f"+{added}"), ("name", ", ".join(standing))]
+    cells.append(("added", f"+{added}" if added else ""))
+    if standing:
+        told.insert(0, f"({', '.join(standing)})")
+    return [*cells, ("", " ".join(told))]
+
+
+def log(
+    snapshots: Iterable[Snapshot], at: Names, look: Look, *, one_line: bool = False
+) -> Iterator[str]:
+    """A line a turn. ``one_line`` leaves only the id and the label."""
+    if one_line:
+        return columns.lines((_short_fields(s, at) for s in snapshots), look)
+    return columns.lines((fields(s, at, look) for s in snapshots), look)
+
+
+def line(snapshot: Snapshot, at: Names, look: Look, *, one_line: bool = False) -> str:
+    """One turn as text that stands beside a graph."""
+    if one_line:
+        return " ".join(look.style(role, text) for role, text in _short_fields(snapshot, at))
+    names = at.get(snapshot.id, ())
+    parts = [
+        look.style("id", words.short(snapshot.id)),
+        look.style("heading", f"turn {snapshot.turn}"),
+        look.style("name", f"({', '.join(names)})") if names else "",
+        words.one_line(snapshot.label),
+        look.style("dim", look.time(snapshot.time)),
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _short_fields(snapshot: Snapshot, at: Names) -> Sequence[Cell]:
+    names = at.get(snapshot.id, ())
+    refs = f"({', '.join(names)}) " if names else ""
+    label = words.one_line(snapshot.label) or f"turn {snapshot.turn}"
+    return [("id", words.short(snapshot.id)), ("", refs + label)]
+
+
+def head(snapshot: Snapshot, session: str | None, at: Names, look: Look) -> Iterator[str]:
+    """The first lines of a turn's page."""
+    of = f" of {session}" if session else ""
+    title = look.style("heading", f"turn {snapshot.turn}{of}")
+    yield f"{title}  {look.style('id', words.short(snapshot.id))}"
+    saved = words.rfc3339(snapshot.time, "seconds")
+    if look.terminal:
+        saved += f" ({words.ago(snapshot.time, look.now)})"
+    rows = {
+        "label": words.one_line(snapshot.label),
+        "saved": saved,
+        "parent": words.short(snapshot.parent or ""),
+        "here": ", ".join(at.get(snapshot.id, ())),
+        "meta": ", ".join(map(visible, snapshot.meta)),
+    }
+    for name, text in rows.items():
+        if text:
+            yield f"  {look.style('dim', f'{name:<7}')} {text}"
+
+
+def scratchpad(snapshot: Snapshot, look: Look) -> Iterator[str]:
+    """The scratchpad of a turn's page; nothing when it is empty."""
+    entries = snapshot.scratchpad
+    if not entries:
+        return
+    yield look.style("heading", "scratchpad")
+    for key, value in entries.items():
+        told = render_value(value)
+        name = look.style("name", words.one_line(key))
+        if "\n" not in told and not isinstance(value, (dict, list)):
+            yield f"  {name}: {told}"
+            continue
+        yield f"  {name}:"
+        yield from (f"    {row}" for row in told.split("\n"))
