@@ -10,9 +10,11 @@ always the hash of the content that it stands for, and the content of a list is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from blake3 import blake3
 
 from snapstore.engine import Kind, Obj
 from snapstore.errors import Corrupt
@@ -30,11 +32,17 @@ _GROUP_MOST = 256
 _DEEPEST = 32
 
 
-@lru_cache(maxsize=1)
-def _cutter() -> FastCDC:
-    from pyfastcdc import FastCDC  # needed for large content only
+_mine = threading.local()
 
-    return FastCDC(avg_size=_AVERAGE, min_size=_SMALLEST, max_size=_LARGEST)
+
+def _cutter() -> FastCDC:
+    """The cutter of this thread: one must not be used by two at a time."""
+    if not hasattr(_mine, "cutter"):
+        from pyfastcdc import FastCDC  # needed for large content only
+
+        _mine.cutter = FastCDC(avg_size=_AVERAGE, min_size=_SMALLEST, max_size=_LARGEST)
+    cutter: FastCDC = _mine.cutter
+    return cutter
 
 
 def objects_of(content: bytes, content_id: bytes | None = None) -> list[Obj]:
@@ -73,6 +81,97 @@ def _group(
             lists.append((list_id, size))
             first = n + 1
     return lists
+
+
+def objects_of_stream(
+    pieces: Iterable[bytes], size: int, whole_id: Callable[[], bytes]
+) -> Iterator[Obj]:
+    """The objects that keep content which comes in pieces and is never whole in memory.
+
+    As many levels of chunk lists are made as about ``size`` bytes need. The id of the content is
+    asked for when the last piece has been taken.
+    """
+    levels = [_Level() for _ in range(_levels(size))]
+    top: list[bytes] = []
+    for chunk in _cutter().cut_stream(_Reader(iter(pieces))):
+        data = bytes(chunk.data)
+        carried: bytes | None = object_id(data)
+        assert carried is not None
+        yield Obj(carried, Kind.CONTENT, data)
+        for level in levels:
+            level.hash.update(data)
+        for level in levels:
+            carried, made = level.add(carried)
+            yield from made
+            if carried is None:
+                break
+        else:
+            top.append(carried)
+    yield from _last_lists(levels, top)
+    content_id = whole_id()
+    if not top:
+        yield Obj(content_id, Kind.CONTENT, b"")
+    elif top != [content_id]:
+        yield Obj(content_id, Kind.CHUNKED, b"".join(top))
+
+
+def _levels(size: int) -> int:
+    chunks, levels = size // _AVERAGE, 0
+    while chunks > _GROUP_MOST:
+        chunks, levels = chunks // (256 // _GROUP_END), levels + 1
+    return levels
+
+
+def _last_lists(levels: list[_Level], top: list[bytes]) -> Iterator[Obj]:
+    """End the list of each level, the lowest first."""
+    carried: bytes | None = None
+    for level in levels:
+        if carried is not None:
+            level.members.append(carried)
+        carried, made = level.end() if level.members else (None, [])
+        yield from made
+    if carried is not None:
+        top.append(carried)
+
+
+class _Level:
+    """A chunk list in the making, and the hash of its content so far."""
+
+    __slots__ = ("hash", "members")
+
+    def __init__(self) -> None:
+        self.members: list[bytes] = []
+        self.hash = blake3()
+
+    def add(self, piece: bytes) -> tuple[bytes | None, list[Obj]]:
+        """Take a piece whose content was hashed already; as end where the list ends with it."""
+        self.members.append(piece)
+        if piece[-1] < _GROUP_END or len(self.members) == _GROUP_MOST:
+            return self.end()
+        return None, []
+
+    def end(self) -> tuple[bytes, list[Obj]]:
+        """The id of the list, and the list itself unless it is a single piece."""
+        members, list_id = self.members, self.hash.digest()
+        self.__init__()  # type: ignore[misc]
+        if len(members) == 1:
+            return members[0], []
+        return list_id, [Obj(list_id, Kind.CHUNKED, b"".join(members))]
+
+
+class _Reader:
+    """Pieces as the file that the cutter wants to read."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = b""
+
+    def read(self, n: int) -> bytes:
+        """Up to n bytes; none at the end."""
+        if not self._rest:
+            self._rest = next(self._pieces, b"")
+        found, self._rest = self._rest[:n], self._rest[n:]
+        return found
 
 
 def pieces_of(chunk_list: bytes, list_id: bytes) -> list[bytes]:

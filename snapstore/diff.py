@@ -98,7 +98,8 @@ def _newest_first(
             return
         if base is None:
             length = lists.length(record.history)
-            if length <= shared and lists.common_prefix(record.history, head.record.history) == length:
+            in_both = min(length, shared)
+            if length == in_both == lists.common_prefix(record.history, head.record.history):
                 return  # all of this turn's messages are in both histories
         yield Snapshot(store.objects, snapshot_id, record)
 

@@ -159,6 +159,116 @@ class Disk:
             raise _refused(f"creating {path}", error) from error
         return fd
 
+    # --- below an open directory ----------------------------------------------------------------
+    #
+    # For files that are not the store's own. A name is looked up in a directory that is held open,
+    # and a symbolic link is never followed, so nothing outside that directory can be reached.
+
+    def create_at(self, folder: int, name: bytes) -> int:
+        """A descriptor of a new file, 0600. An existing name is an error."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(name, flags, 0o600, dir_fd=folder)
+        except OSError as error:
+            raise _refused(f"creating {os.fsdecode(name)}", error) from error
+
+    def append(self, fd: int, data: bytes) -> None:
+        """Write all of data where the last write to this new file ended."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(fd, view) :]
+        except OSError as error:
+            raise _refused("writing", error) from error
+
+    def symlink_at(self, target: bytes, folder: int, name: bytes) -> None:
+        """Make a symbolic link. An existing name is an error."""
+        try:
+            os.symlink(target, name, dir_fd=folder)
+        except OSError as error:
+            raise _refused(f"linking {os.fsdecode(name)}", error) from error
+
+    def make_dir_at(self, folder: int, name: bytes) -> None:
+        """Make a directory, 0700. An existing name is an error."""
+        try:
+            os.mkdir(name, 0o700, dir_fd=folder)
+        except OSError as error:
+            raise _refused(f"making the directory {os.fsdecode(name)}", error) from error
+
+    def remove_dir_at(self, folder: int, name: bytes) -> None:
+        """Remove an empty directory; one that is not empty is an error (ENOTEMPTY)."""
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError as error:
+            raise _refused(f"removing the directory {os.fsdecode(name)}", error) from error
+
+    def remove_at(self, folder: int, name: bytes) -> None:
+        """Remove anything but a directory."""
+        try:
+            os.unlink(name, dir_fd=folder)
+        except OSError as error:
+            raise _refused(f"removing {os.fsdecode(name)}", error) from error
+
+    def rename_at(self, folder: int, name: bytes, new_folder: int, new_name: bytes) -> None:
+        """Move a name to another directory of the same file system, where it must be free."""
+        try:
+            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
+        except OSError as error:
+            raise _refused(f"moving {os.fsdecode(name)}", error) from error
+
+    def link_at(self, folder: int, name: bytes, new_folder: int, new_name: bytes) -> None:
+        """Give a file or link a second name. One that is taken is an error (EEXIST)."""
+        try:
+            os.link(
+                name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False
+            )
+        except OSError as error:
+            raise _refused(f"putting {os.fsdecode(new_name)} in place", error) from error
+
+    def set_mode(self, fd: int, mode: int) -> None:
+        """Set the permission bits of an open file."""
+        try:
+            os.fchmod(fd, mode)
+        except OSError as error:
+            raise _refused("setting a mode", error) from error
+
+    def set_dir_mode_at(self, folder: int, name: bytes, mode: int) -> None:
+        """Set the permission bits of a directory, one that its owner may not open, too."""
+        try:
+            # A directory without a bit for its owner can only be opened as a path, and such a
+            # descriptor only be changed by the name that /proc gives it.
+            by_path = getattr(os, "O_PATH", None)
+            how = os.O_RDONLY if by_path is None else by_path
+            flags = how | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(name, flags, dir_fd=folder)
+            try:
+                if by_path is None:  # pragma: no cover
+                    os.fchmod(fd, mode)
+                else:
+                    Path(f"/proc/self/fd/{fd}").chmod(mode)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise _refused(f"setting the mode of {os.fsdecode(name)}", error) from error
+
+    def set_times(self, fd: int, mtime: int) -> None:
+        """Set the times of an open file, in nanoseconds since the epoch."""
+        try:
+            os.utime(fd, ns=(mtime, mtime))
+        except OSError as error:
+            raise _refused("setting the time of a file", error) from error
+
+    def set_link_times_at(self, folder: int, name: bytes, mtime: int) -> None:
+        """Set the times of a symbolic link itself, in nanoseconds since the epoch."""
+        try:
+            os.utime(name, ns=(mtime, mtime), dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            raise _refused(f"setting the time of {os.fsdecode(name)}", error) from error
+
+    def sync_all(self) -> None:
+        """Make everything durable that any file system has taken: for very many files at once."""
+        os.sync()
+
     # --- locks ----------------------------------------------------------------------------------
 
     def open_lock(self, path: Path) -> int:

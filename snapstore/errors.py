@@ -62,6 +62,12 @@ class UnsupportedValue(InvalidInput, TypeError):
         self.reason = reason
 
 
+class NotATranscript(InvalidInput):
+    """A file is no session of a program that is known."""
+
+    hint = "Claude Code and Codex transcripts and JSON or JSON Lines of messages are read"
+
+
 class ReadOnlyValue(SnapstoreError, TypeError):
     """A value that came out of a session was changed in place; assign the new value instead."""
 

@@ -88,11 +88,18 @@ class SavedHistory(Sequence[Any]):
         found = self._objects.lists.slice(self._tip, start, min(stop, kept))
         return found + [i.id for i in self._tail[max(0, start - kept) : max(0, stop - kept)]]
 
+    def _items(self, start: int) -> list[_Item]:
+        kept = self._kept
+        saved = self._objects.lists.slice(self._tip, start, kept) if start < kept else []
+        return [_Item(i, None) for i in saved] + self._tail[max(0, start - kept) :]
+
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, SavedHistory):
-            return self.ids() == other.ids()
-        if not isinstance(other, list) or len(other) != len(self):
-            return NotImplemented if not isinstance(other, list) else False
+        if not isinstance(other, (list, SavedHistory)):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        if isinstance(other, SavedHistory) and self.ids() == other.ids():
+            return True
         return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
@@ -149,23 +156,32 @@ class History(SavedHistory, MutableSequence[Any]):
             places = range(start, stop, step)
             if len(items) != len(places):
                 raise ValueError(f"{len(items)} messages cannot replace {len(places)}")
+            first = min(places, default=len(self))
+            changed = self._items(first)
             for at, item in zip(places, items, strict=True):
-                self._splice(at, at + 1, [item])
+                changed[at - first] = item
+            self._splice(first, len(self), changed)
             return
         at = self._index(index)
         self._splice(at, at + 1, self._encoded([value], at))
 
     def __delitem__(self, index: int | slice) -> None:
         if isinstance(index, slice):
-            places = sorted(range(*index.indices(len(self))), reverse=True)
-            if places and places[0] - places[-1] == len(places) - 1:
-                self._splice(places[-1], places[0] + 1, [])
-                return
-            for at in places:
-                self._splice(at, at + 1, [])
+            places = range(*index.indices(len(self)))
+            first = min(places, default=len(self))
+            items = enumerate(self._items(first), first)
+            self._splice(first, len(self), [item for at, item in items if at not in places])
             return
         at = self._index(index)
         self._splice(at, at + 1, [])
+
+    def clear(self) -> None:
+        """Remove every message."""
+        self._splice(0, len(self), [])
+
+    def reverse(self) -> None:
+        """Turn the order around."""
+        self._splice(0, len(self), self._items(0)[::-1])
 
     def _splice(self, start: int, stop: int, items: list[_Item]) -> None:
         behind = self._items(stop)
@@ -175,11 +191,6 @@ class History(SavedHistory, MutableSequence[Any]):
         else:
             del self._tail[start - self._kept :]
             self._tail += items + behind
-
-    def _items(self, start: int) -> list[_Item]:
-        kept = self._kept
-        saved = self._objects.lists.slice(self._tip, start, kept) if start < kept else []
-        return [_Item(i, None) for i in saved] + self._tail[max(0, start - kept) :]
 
     # --- for the session that owns it -----------------------------------------------------------
 
@@ -191,20 +202,19 @@ class History(SavedHistory, MutableSequence[Any]):
 
     @property
     def changed(self) -> bool:
-        """Whether it may differ from the saved list."""
+        """Whether it differs from the saved list."""
+        self._keep_what_is_equal()
         return bool(self._tail) or self._kept != self._objects.lists.length(self._tip)
 
     def stage(self, stage: Stage) -> bytes | None:
         """Stage what is new; the tip of the list as it is now."""
-        lists = self._objects.lists
-        if not self._tail and self._kept == lists.length(self._tip):
+        if not self.changed:
             return self._tip
-        self._keep_what_is_equal()
         for item in self._tail:
             if item.new is not None:
                 stage.put_content(item.new, item.id)
         ids = [item.id for item in self._tail]
-        return lists.replace(self._tip, self._kept, ids, stage.put_node)
+        return self._objects.lists.replace(self._tip, self._kept, ids, stage.put_node)
 
     def _keep_what_is_equal(self) -> None:
         """Whoever assigns the whole history each turn still shares what did not change."""

@@ -1,13 +1,14 @@
 """The objects of a store as content: what the layers above read and write through an engine.
 
-New objects are staged by ``put`` and become durable with the commit that a ``Stage`` is handed to.
-Until then they can be read by their id like any other, for a tree is built from its leaves up.
+New objects are put into a ``Stage`` and become durable when that is committed. Until then they can
+be read by their id like any other, for a tree is built from its leaves up.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,15 +28,15 @@ class Objects:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.staged: dict[bytes, Obj] = {}
+        self._stages: tuple[Stage, ...] = ()
+        self._mutex = threading.Lock()
         self.lists = Lists(self.content)
         self.maps = Maps(self.content)
         self.snapshots = Snapshots(self.content)
 
     def content(self, content_id: bytes) -> bytes:
         """The content of an object. Raises ObjectMissing or Corrupt."""
-        staged = self.staged.get(content_id)
-        o = self.engine.read(content_id) if staged is None else staged
+        o = self._object(content_id)
         return o.payload if o.kind != Kind.CHUNKED else self._joined(o)
 
     def _joined(self, o: Obj) -> bytes:
@@ -45,8 +46,11 @@ class Objects:
         return content
 
     def _object(self, content_id: bytes) -> Obj:
-        staged = self.staged.get(content_id)
-        return self.engine.read(content_id) if staged is None else staged
+        for stage in self._stages:
+            staged = stage.get(content_id)
+            if staged is not None:
+                return staged
+        return self.engine.read(content_id)
 
     def value(self, content_id: bytes) -> Any:
         """The read-only value in an object."""
@@ -61,6 +65,18 @@ class Objects:
                 value = decode(o[2] if o[1] != Kind.CHUNKED else self._joined(o))
                 found.append(FrozenDict(value) if type(value) is dict else freeze(value))
         return found
+
+    # --- for the stages ---------------------------------------------------------------------------
+
+    def attach(self, stage: Stage) -> None:
+        """Let what a stage holds be read before it is committed."""
+        with self._mutex:
+            self._stages = (*self._stages, stage)
+
+    def detach(self, stage: Stage) -> None:
+        """A stage is done with; what it held is read from the engine from now on."""
+        with self._mutex:
+            self._stages = tuple(other for other in self._stages if other is not stage)
 
 
 @contextmanager
@@ -77,46 +93,55 @@ def _collector_paused() -> Iterator[None]:
 
 
 class Stage:
-    """New objects on their way into one commit. Belongs to one thread."""
+    """New objects on their way into one commit. Belongs to one thread; ``with`` drops the rest."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._new: list[Obj] = []
+        self._new: dict[bytes, Obj] = {}
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.drop()
+
+    def get(self, content_id: bytes) -> Obj | None:
+        """The staged object of this id."""
+        return self._new.get(content_id)
 
     def put_node(self, content: bytes) -> bytes:
         """Stage a node of a list or map; its id."""
-        return self._stage(Obj(object_id(content), Kind.NODE, content))
+        return self.put(Obj(object_id(content), Kind.NODE, content))
 
     def put_snapshot(self, content: bytes) -> bytes:
         """Stage a snapshot; its id."""
-        return self._stage(Obj(object_id(content), Kind.SNAPSHOT, content))
+        return self.put(Obj(object_id(content), Kind.SNAPSHOT, content))
 
     def put_content(self, content: bytes, content_id: bytes | None = None) -> bytes:
         """Stage content of any size; its id, which the caller may already know."""
         kept = objects_of(content, content_id)
         for o in kept:
-            self._stage(o)
+            self.put(o)
         return kept[-1].id
 
-    def _stage(self, o: Obj) -> bytes:
-        self._new.append(o)
-        self._objects.staged[o.id] = o
+    def put(self, o: Obj) -> bytes:
+        """Stage an object that is ready made; its id."""
+        if not self._new:
+            self._objects.attach(self)
+        self._new[o.id] = o
         return o.id
 
-    def extend(self, objects: Iterable[Obj]) -> None:
-        """Stage objects that are ready made."""
-        for o in objects:
-            self._stage(o)
-
     def commit(self, update: Update | None = None) -> Move | None:
-        """Make everything staged durable and grant the update, or neither; see Engine.commit."""
-        try:
-            return self._objects.engine.commit(self._new, update)
-        finally:
-            self.drop()
+        """Make everything staged durable and grant the update, or neither; see Engine.commit.
+
+        When it raises, all stays staged, so that another update can be tried.
+        """
+        move = self._objects.engine.commit(list(self._new.values()), update)
+        self.drop()
+        return move
 
     def drop(self) -> None:
         """Forget what was staged."""
-        for o in self._new:
-            self._objects.staged.pop(o.id, None)
-        self._new.clear()
+        if self._new:
+            self._new = {}
+            self._objects.detach(self)

@@ -1,4 +1,4 @@
-"""What can be done with refs: every change of a store's names is a move, and every move can be undone.
+"""What can be done with refs: every change of a name is a move, and every move can be undone.
 
 Undo and redo are moves like any other, so they too are in the reflog and nothing is ever lost by
 them. Each move says where an undo leads from it (``base``) and where a redo does (``redo``):
@@ -9,6 +9,10 @@ them. Each move says where an undo leads from it (``base``) and where a redo doe
 
 So undo walks back and redo forth any number of steps, and an ordinary move in between starts over
 from where it stands.
+
+A rename is two moves, for a commit moves one ref: the new name comes with ``from_ref`` and
+``from_gen`` in its info, the old one goes with ``to_ref``. Undo and redo of the first move the
+other name too.
 """
 
 from __future__ import annotations
@@ -49,23 +53,26 @@ def step_back(engine: Engine, ref: str, time: int) -> Move:
         tip.new,
         "undo",
         time,
-        {"of": tip.op},
+        {"of": tip.info.get("of", tip.op)},
         at=tip.gen,
         base=target.base if target else 0,
         redo=tip.gen,
         born=target.born if target else None,
     )
     moved = _granted(engine.commit([], update))
-    if tip.op == "rename" and tip.new is not None and "from_ref" in tip.info:
-        _revive(engine, tip, time)
+    old = _old_name(engine, tip)
+    if old is not None and old.new is None and old.info.get("to_ref") == ref:
+        step_back(engine, old.ref, time)
     return moved
 
 
-def _revive(engine: Engine, rename: Move, time: int) -> None:
-    """Undoing a rename also brings the old name back, unless something was done with it since."""
-    old = engine.tip(rename.info["from_ref"])
-    if old is not None and old.op == "rename" and old.info.get("to_ref") == rename.ref:
-        step_back(engine, old.ref, time)
+def _old_name(engine: Engine, renamed: Move) -> Move | None:
+    """The last move of the ref that this move took the name from; None when it took none.
+
+    When that is anything but the other half of the rename, or its undo, something was done with
+    the old name since, and it is left alone.
+    """
+    return engine.tip(renamed.info["from_ref"]) if "from_ref" in renamed.info else None
 
 
 def step_forth(engine: Engine, ref: str, time: int) -> Move:
@@ -80,13 +87,18 @@ def step_forth(engine: Engine, ref: str, time: int) -> Move:
         tip.new,
         "redo",
         time,
-        {"of": target.op},
+        {**target.info, "of": target.info.get("of", target.op)},
         at=tip.gen,
         base=target.base,
         redo=target.redo,
         born=target.born,
     )
-    return _granted(engine.commit([], update))
+    moved = _granted(engine.commit([], update))
+    old = _old_name(engine, target)
+    gone = engine.move(old.ref, old.redo) if old is not None and old.redo else None
+    if gone is not None and gone.info.get("to_ref") == ref:
+        step_forth(engine, gone.ref, time)
+    return moved
 
 
 def delete(engine: Engine, ref: str, time: int) -> Move:
@@ -119,17 +131,14 @@ def rename(engine: Engine, old: str, new: str, time: int) -> Move:
 
 def was_at(engine: Engine, ref: str, back: int) -> Move | None:
     """Where a ref was so many moves ago, through renames; None when it was nowhere."""
-    tip = engine.tip(ref)
-    while tip is not None:
-        if back < tip.gen:
-            return engine.move(ref, tip.gen - back)
-        first = engine.move(ref, 1)
-        if first is None or "from_ref" not in first.info:
-            return None
-        back -= tip.gen
-        ref = first.info["from_ref"]
-        tip = engine.move(ref, first.info["from_gen"])
-    return None
+    move = engine.tip(ref)
+    while move is not None and back > 0:
+        if move.op == "rename" and "from_ref" in move.info:
+            move = engine.move(move.info["from_ref"], move.info["from_gen"])
+        else:
+            move = engine.move(move.ref, move.gen - 1)
+        back -= 1
+    return move
 
 
 def described(ref: str) -> str:

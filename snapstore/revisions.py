@@ -8,7 +8,8 @@
     @            the current session: @, @~1, @@12, @@{2}
     REV:path     a file at that turn
 
-Suffixes can follow each other. A session name wins over a tag, and a tag over a hex prefix.
+``@12`` and ``~3`` can follow each other and ``@{2}``. A session name wins over a tag, and a tag
+over a hex prefix.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from snapstore import refs
-from snapstore.engine import Kind
+from snapstore.engine import Kind, Move
 from snapstore.errors import Ambiguous, InvalidInput, NotFound
 from snapstore.ids import SIZE, is_hex_prefix
 from snapstore.snapshot import Snapshot
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from snapstore.store import Store
 
 _BASE = re.compile(r"@(?![0-9{])|[^@~:]+")
-_STEP = re.compile(r"@(?P<turn>\d+)|~(?P<back>\d*)|@\{(?P<moves>\d+)\}")
+_STEP = re.compile(r"@(?P<turn>[0-9]{1,18})|~(?P<back>[0-9]{0,18})|@\{(?P<moves>[0-9]{1,18})\}")
 _CANDIDATES = 10
 
 
@@ -69,7 +70,7 @@ def _split(name: str, text: str) -> tuple[str, list[re.Match[str]]]:
     at = base.end() if base else 0
     while base and at < len(name):
         step = _STEP.match(name, at)
-        if step is None:
+        if step is None or (steps and step["moves"]):
             base = None
             break
         steps.append(step)
@@ -85,7 +86,9 @@ def _split(name: str, text: str) -> tuple[str, list[re.Match[str]]]:
 def _session_of(store: Store, base: str, current: str | None) -> str | None:
     if base == "@":
         if current is None:
-            raise NotFound("there is no current session", hint="name one, or `snapstore switch` to it")
+            raise NotFound(
+                "there is no current session", hint="name one, or `snapstore switch` to it"
+            )
         return current
     tip = store.engine.tip(refs.SESSIONS + base)
     return base if tip is not None else None
@@ -98,7 +101,7 @@ def _head(store: Store, base: str, session: str | None) -> Snapshot:
             return store.snapshot(tip.new)
     if is_hex_prefix(base):
         return _by_prefix(store, base)
-    raise unknown(store, base)
+    raise unknown(store, session or base)
 
 
 def _by_prefix(store: Store, digits: str) -> Snapshot:
@@ -143,12 +146,21 @@ def _at_turn(store: Store, head: Snapshot, turn: int, text: str) -> Snapshot:
 def unknown(store: Store, name: str) -> NotFound:
     """The error for a name that is nothing, with the names that are near."""
     tip = store.engine.tip(refs.SESSIONS + name)
-    if tip is not None and tip.op == "rename":
-        to = str(tip.info.get("to_ref", "")).removeprefix(refs.SESSIONS)
-        return NotFound(f"session {name} was renamed to {to}", hint=f"use {to}")
     if tip is not None:
-        return NotFound(f"session {name} was deleted", hint=f"`snapstore undo -s {name}` brings it back")
+        return _gone(tip, name)
     names = [m.ref.removeprefix(refs.SESSIONS) for m in store.engine.tips(refs.SESSIONS) if m.new]
     near = difflib.get_close_matches(name, names, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`snapstore sessions` lists them"
     return NotFound(f"there is no session, tag or snapshot {name!r}", hint=hint)
+
+
+def _gone(last: Move, name: str) -> NotFound:
+    """The error for a session that was, by the last move of its ref."""
+    if "to_ref" in last.info:
+        to = str(last.info["to_ref"]).removeprefix(refs.SESSIONS)
+        return NotFound(f"session {name} was renamed to {to}", hint=f"use {to}")
+    if last.op == "undo":
+        hint = f"`snapstore redo -s {name}` brings it back"
+        return NotFound(f"the beginning of session {name} was undone", hint=hint)
+    hint = f"`snapstore undo -s {name}` brings it back"
+    return NotFound(f"session {name} was deleted", hint=hint)

@@ -9,6 +9,7 @@ from typing import Any
 from snapstore import values
 from snapstore.errors import UnsupportedValue
 from snapstore.frozen import freeze
+from snapstore.ids import object_id
 from snapstore.model.maps import INLINE, Inline, Link, Value
 from snapstore.objects import Objects, Stage
 
@@ -38,6 +39,8 @@ class SavedScratchpad(Mapping[str, Any]):
         self._changes: dict[bytes, bytes | None] = {}
 
     def __getitem__(self, key: str) -> Any:
+        if not isinstance(key, str):
+            raise KeyError(key)
         name = key_bytes(key)
         if name in self._changes:
             encoded = self._changes[name]
@@ -109,22 +112,33 @@ def _shown(value: Any) -> str:
         return value.replace("\n", "\n  ")
     if isinstance(value, bytes):
         return f"({len(value)} bytes)"
-    return json.dumps(value, ensure_ascii=False, default=lambda b: f"({len(b)} bytes)")
+    try:
+        return json.dumps(value, ensure_ascii=False, default=lambda b: f"({len(b)} bytes)")
+    except RecursionError:
+        return "(nested too deeply to show)"
 
 
 class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
     """The scratchpad of a session as the next save will keep it."""
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if not isinstance(key, str):
-            raise UnsupportedValue(f"scratchpad[{key!r}]", "keys are strings")
-        encoded = values.encode(value, path=f"scratchpad[{key!r}]", allow_bytes=True)
-        self._changes[key_bytes(key)] = encoded
+        name, encoded = _encoded(key, value)
+        self._changes[name] = encoded
 
     def __delitem__(self, key: str) -> None:
         if key not in self:
             raise KeyError(key)
         self._changes[key_bytes(key)] = None
+
+    def clear(self) -> None:
+        """Remove every key."""
+        self.replace({})
+
+    def replace(self, entries: Mapping[str, Any]) -> None:
+        """Hold these entries and no others. When one is refused nothing changes."""
+        encoded = dict(_encoded(key, value) for key, value in entries.items())
+        gone = dict.fromkeys([*self._changes, *self._names()])
+        self._changes = {**gone, **encoded}
 
     # --- for the session that owns it -----------------------------------------------------------
 
@@ -135,19 +149,30 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
 
     @property
     def changed(self) -> bool:
-        """Whether it may differ from what is saved."""
-        return bool(self._changes)
+        """Whether it differs from what is saved."""
+        get = self._objects.maps.get
+        return any(
+            get(self._root, name) != _value(encoded) for name, encoded in self._changes.items()
+        )
 
     def stage(self, stage: Stage) -> bytes | None:
         """Stage what is new; the root of the map as it is now."""
-        if not self._changes:
-            return self._root
         changes: dict[bytes, Value | None] = {}
         for name, encoded in self._changes.items():
-            if encoded is None:
-                changes[name] = None
-            elif len(encoded) <= INLINE:
-                changes[name] = Inline(encoded)
-            else:
-                changes[name] = Link(stage.put_content(encoded))
+            value = changes[name] = _value(encoded)
+            if encoded is not None and isinstance(value, Link):
+                stage.put_content(encoded, value.id)
         return self._objects.maps.update(self._root, changes, stage.put_node)
+
+
+def _encoded(key: str, value: Any) -> tuple[bytes, bytes]:
+    if not isinstance(key, str):
+        raise UnsupportedValue(f"scratchpad[{key!r}]", "keys are strings")
+    return key_bytes(key), values.encode(value, path=f"scratchpad[{key!r}]", allow_bytes=True)
+
+
+def _value(encoded: bytes | None) -> Value | None:
+    """An encoded value as the map keeps it."""
+    if encoded is None:
+        return None
+    return Inline(encoded) if len(encoded) <= INLINE else Link(object_id(encoded))

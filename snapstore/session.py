@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from snapstore import pairs, refs, values
 from snapstore.engine import Move, Update
-from snapstore.errors import InvalidInput, NotFound, Refused, RefMoved
+from snapstore.errors import InvalidInput, NotFound, RefMoved, Refused, UnsupportedValue
 from snapstore.history import History
+from snapstore.model.snapshot import Record
 from snapstore.objects import Stage
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Line, Snapshot
 
 if TYPE_CHECKING:
     from snapstore.store import Store
+    from snapstore.worktree.binding import Binding
 
 
 class Session:
@@ -32,6 +35,7 @@ class Session:
         self._head: Snapshot | None = None
         self._history = History(store.objects, None)
         self._scratchpad = Scratchpad(store.objects, None)
+        self._binding: Binding | None = None
         self.meta: dict[str, Any] = {}
         """Further facts to keep with each turn: JSON values or bytes."""
         self.reload()
@@ -71,19 +75,50 @@ class Session:
     @scratchpad.setter
     def scratchpad(self, entries: Mapping[str, Any]) -> None:
         if entries is not self._scratchpad:
-            wanted = dict(entries)
-            for key in [key for key in self._scratchpad if key not in wanted]:
-                del self._scratchpad[key]
-            self._scratchpad.update(wanted)
+            self._scratchpad.replace(entries)
+
+    @property
+    def worktree(self) -> Path | None:
+        """The directory whose files each save captures: the one that was named, else the one that
+        HEAD remembers; None for none. Setting it to None ends that."""
+        return self._bound.root(self._head.record if self._head else None)
+
+    @worktree.setter
+    def worktree(self, path: str | Path | None) -> None:
+        self.bind(path)
+
+    def bind(
+        self, path: str | Path | None, *, force: bool = False, home: Path | None = None
+    ) -> None:
+        """Capture the files of this directory with each save from now on.
+
+        Raises NotFound, and Refused for a home directory, a whole disk and the like unless forced;
+        home is what the user's environment calls home. Force also lifts the limits of a capture.
+        """
+        self._bound.name(path, force=force, home=home)
+
+    @property
+    def _bound(self) -> Binding:
+        if self._binding is None:
+            from snapstore.worktree.binding import Binding
+
+            self._binding = Binding(self._store)
+        return self._binding
 
     @property
     def unsaved(self) -> bool:
-        """Whether the next save has anything to keep."""
-        stage = Stage(self._store.objects)
-        try:
-            return self._head is None or not self._equals_head(self._content(stage))
-        finally:
-            stage.drop()
+        """Whether the next save has anything to keep but files; the first save always has."""
+        return self._head is None or self._changed
+
+    @property
+    def _changed(self) -> bool:
+        saved = self._head.record.meta if self._head else b""
+        return self._history.changed or self._scratchpad.changed or self._encoded_meta() != saved
+
+    def _encoded_meta(self) -> bytes:
+        if not isinstance(self.meta, dict):
+            raise UnsupportedValue("meta", f"is a {type(self.meta).__name__}, not a dict")
+        return values.encode(self.meta, path="meta", allow_bytes=True) if self.meta else b""
 
     def __repr__(self) -> str:
         return f"<Session {self._name} at turn {self.turn}>"
@@ -98,37 +133,32 @@ class Session:
         A save that would repeat HEAD (same content, and the same or no label) writes nothing and
         returns HEAD. When another writer has moved the session since, RefMoved is raised and
         everything stays as it is in memory; with ``on_conflict="fork"`` the turn is kept in a new
-        session ``NAME+1`` (or +2, ...) instead, which this object then stands for.
+        session ``NAME+1`` (or +2, ...) instead, which this object then stands for. It is no
+        conflict when the other writer has saved the very same turn.
+
+        Raises UnsupportedValue for meta that cannot be kept, InvalidInput for other arguments.
         """
         if on_conflict not in ("raise", "fork"):
             raise InvalidInput(f"on_conflict is 'raise' or 'fork', not {on_conflict!r}")
-        stage = Stage(self._store.objects)
-        try:
-            content = self._content(stage)
-            head = self._head
-            if head is not None and self._equals_head(content):
-                if label is None or label == head.label:
+        if not isinstance(label, str | None):
+            raise InvalidInput(f"a label is text, not {label!r}")
+        head = self._head
+        with Stage(self._store.objects) as stage:
+            files = self._capture(stage)
+            if head is not None and label in (None, head.label) and not self._changed:
+                if files == (head.record.files, head.record.worktree, head.record.partial):
                     return self._unless_moved(head, on_conflict)
-            return self._commit(stage, content, label or "", on_conflict)
-        finally:
-            stage.drop()
+            saved = self._commit(stage, files, label or "", on_conflict)
+        if self._binding is not None:
+            self._binding.saved()
+        return saved
 
-    def _content(self, stage: Stage) -> dict[str, Any]:
-        meta = values.encode(self.meta, path="meta", allow_bytes=True) if self.meta else b""
-        return {
-            "history": self._history.stage(stage),
-            "scratchpad": self._scratchpad.stage(stage),
-            "meta": meta,
-        }
-
-    def _equals_head(self, content: dict[str, Any]) -> bool:
-        assert self._head is not None
-        record = self._head.record
-        return (
-            content["history"] == record.history
-            and content["scratchpad"] == record.scratchpad
-            and content["meta"] == record.meta
-        )
+    def _capture(self, stage: Stage) -> tuple[bytes | None, str, bool]:
+        """Tree, directory and whether something is missing; a session without files has none."""
+        record = self._head.record if self._head else None
+        if self._binding is None and not (record and record.worktree):
+            return None, "", False
+        return self._bound.capture(record, stage)
 
     def _unless_moved(self, head: Snapshot, on_conflict: str) -> Snapshot:
         tip = refs.live(self._store.engine, self._ref)
@@ -138,64 +168,75 @@ class Session:
         return head
 
     def _commit(
-        self, stage: Stage, content: dict[str, Any], label: str, on_conflict: str
+        self, stage: Stage, files: tuple[bytes | None, str, bool], label: str, on_conflict: str
     ) -> Snapshot:
-        time = self._store.clock()
         parent = self._head.raw_id if self._head else None
+        tree, worktree, partial = files
         snapshot_id, record = self._store.objects.snapshots.create(
-            parent, stage.put_snapshot, time=time, label=label, **content
+            parent,
+            stage.put_snapshot,
+            time=self._store.clock(),
+            history=self._history.stage(stage),
+            scratchpad=self._scratchpad.stage(stage),
+            files=tree,
+            label=label,
+            meta=self._encoded_meta(),
+            worktree=worktree,
+            partial=partial,
         )
-        update = Update(self._ref, snapshot_id, parent, "save", time)
+        saved = Snapshot(self._store.objects, snapshot_id, record)
         try:
-            stage.commit(update)
+            stage.commit(Update(self._ref, snapshot_id, parent, "save", record.time))
         except RefMoved as moved:
-            if on_conflict == "raise":
+            twin = self._twin(record, moved.actual)
+            if twin is None and on_conflict == "raise":
                 raise RefMoved(self._name, moved.expected, moved.actual) from None
-            return self._save_beside(label)
-        self._stand_on(Snapshot(self._store.objects, snapshot_id, record))
-        assert self._head is not None
-        return self._head
+            if twin is None:
+                self._commit_beside(stage, saved)
+            saved = twin or saved
+        self._stand_on(saved)
+        return saved
 
-    def _save_beside(self, label: str) -> Snapshot:
-        """Keep this object's turn in a new session beside the one that another writer moved."""
-        stage = Stage(self._store.objects)
-        content = self._content(stage)
-        time = self._store.clock()
-        parent = self._head.raw_id if self._head else None
-        snapshot_id, record = self._store.objects.snapshots.create(
-            parent, stage.put_snapshot, time=time, label=label, **content
-        )
+    def _twin(self, record: Record, actual: bytes | None) -> Snapshot | None:
+        """The turn that HEAD has moved to, if but for its time it is the one to be saved.
+
+        So a save whose outcome was not known can be repeated, and makes no second turn.
+        """
+        if actual is None:
+            return None
+        found = self._store.snapshot(actual)
+        return found if found.record._replace(time=record.time) == record else None
+
+    def _commit_beside(self, stage: Stage, snapshot: Snapshot) -> None:
+        """Commit the turn to a new session beside the one that was moved, and be that session."""
+        time, parent = snapshot.record.time, snapshot.record.parent
         info = {"forked_from": parent} if parent else {}
-        staged = list(self._store.objects.staged.values())
         for name in self._store.free_names(self._name):
-            update = Update(refs.SESSIONS + name, snapshot_id, None, "fork", time, info)
+            update = Update(refs.SESSIONS + name, snapshot.raw_id, None, "fork", time, info)
             try:
                 stage.commit(update)
-            except RefMoved:  # that name was taken just now: the next one may be free
-                stage.extend(staged)
+            except RefMoved:  # taken this very moment: the next name may be free
                 continue
             self._name, self._ref = name, refs.SESSIONS + name
-            break
-        self._stand_on(Snapshot(self._store.objects, snapshot_id, record))
-        assert self._head is not None
-        return self._head
+            return
 
-    # --- going back and forth -----------------------------------------------------------------------
+    # --- going back and forth ---------------------------------------------------------------------
 
     def reload(self) -> None:
         """Stand on the session's HEAD as it is in the store now; unsaved changes are dropped."""
         tip = refs.live(self._store.engine, self._ref)
         head = tip.new if tip else None
-        self._stand_on(self._store.snapshot(head) if head else None)
+        self._show(self._store.snapshot(head) if head else None)
+
+    def _show(self, head: Snapshot | None) -> None:
+        self._stand_on(head)
+        self.meta = dict(head.meta) if head else {}
 
     def _stand_on(self, head: Snapshot | None) -> None:
+        """Take a turn for the saved state; meta, which the caller may hold, stays as it is."""
         self._head = head
         self._history.reset(head.record.history if head else None)
         self._scratchpad.reset(head.record.scratchpad if head else None)
-        if head is None or head.record.meta:
-            self.meta = dict(head.meta) if head else {}
-        elif self.meta:
-            self.meta = {}
 
     def rewind(self, to: int | str | Snapshot, *, force: bool = False) -> Snapshot:
         """Move HEAD to an earlier turn, a snapshot or a revision. Nothing is lost: see undo.
@@ -205,13 +246,13 @@ class Session:
         target = self.at(to)
         self._refuse_unsaved(force)
         self._move(target.raw_id, "rewind", {"turn": target.turn})
-        self._stand_on(target)
+        self._show(target)
         return target
 
     def at(self, turn: int | str | Snapshot) -> Snapshot:
         """A turn of this session's line, or any turn by revision."""
         if isinstance(turn, Snapshot):
-            return turn
+            return self._store.snapshot(turn.raw_id)
         if isinstance(turn, str):
             return self._store.resolve(turn, current=self._name)
         if self._head is None or not 1 <= turn <= self.turn:
@@ -219,9 +260,7 @@ class Session:
                 f"{self._name} has no turn {turn}; its line has "
                 + (f"turns 1 to {self.turn}" if self.turn else "no turns yet")
             )
-        return self._store.snapshot(
-            self._store.objects.snapshots.at_turn(self._head.raw_id, turn)
-        )
+        return self._store.snapshot(self._store.objects.snapshots.at_turn(self._head.raw_id, turn))
 
     def _move(self, to: bytes, op: str, info: Mapping[str, Any]) -> Move | None:
         expect = self._head.raw_id if self._head else None
@@ -232,7 +271,7 @@ class Session:
             raise RefMoved(self._name, moved.expected, moved.actual) from None
 
     def _refuse_unsaved(self, force: bool) -> None:
-        if not force and (self._history.changed or self._scratchpad.changed) and self.unsaved:
+        if not force and self._changed:
             raise Refused(
                 f"{self._name} has changes that are not saved",
                 hint="save() them first, or pass force=True to drop them",
@@ -247,10 +286,16 @@ class Session:
         return self._step(self._store.redo, steps, force)
 
     def _step(self, step: Any, steps: int, force: bool) -> Snapshot | None:
+        if steps < 1:
+            raise InvalidInput(f"cannot go {steps} steps")
         self._refuse_unsaved(force)
-        for _ in range(steps):
-            step(self._name)
-        self.reload()
+        if self._head is not None and refs.live(self._store.engine, self._ref) is not None:
+            self._unless_moved(self._head, "raise")
+        try:
+            for _ in range(steps):
+                step(self._name)
+        finally:
+            self.reload()
         return self._head
 
     def fork(self, name: str, at: int | str | Snapshot | None = None) -> Session:
@@ -264,7 +309,7 @@ class Session:
         """The turns of this session's line, newest first."""
         return Line(self._store.objects, self._head.raw_id if self._head else None)
 
-    # --- tool pairs ---------------------------------------------------------------------------------
+    # --- tool pairs -------------------------------------------------------------------------------
 
     @property
     def pending_tool_calls(self) -> list[dict[str, Any]]:
@@ -272,12 +317,17 @@ class Session:
         return [asdict(call) for call in pairs.pending(self._history)]
 
     def repair(self, how: Literal["drop", "answer"]) -> int:
-        """Drop the pending calls, or answer them as interrupted; the number there was."""
-        waiting = len(pairs.pending(self._history))
-        if waiting:
-            start, messages = pairs.repair(self._history, how)
-            self._history[start:] = messages
-        return waiting
+        """Drop the pending calls, or answer them as interrupted; the number there was.
+
+        ``drop`` also takes out the results that have no call, and counts them.
+        """
+        messages = list(self._history)
+        lonely = len(pairs.pending(messages))
+        if how == "drop":
+            lonely += len(pairs.orphans(messages))
+        start, mended = pairs.repair(messages, how)
+        self._history[start:] = mended
+        return lonely
 
     def trim(self, keep: int) -> int:
         """Keep the last messages, and as many more as it takes to cut no tool pair.

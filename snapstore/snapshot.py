@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from snapstore import values
 from snapstore.frozen import freeze
@@ -12,6 +12,9 @@ from snapstore.history import SavedHistory
 from snapstore.model.snapshot import Record
 from snapstore.objects import Objects
 from snapstore.scratchpad import SavedScratchpad
+
+if TYPE_CHECKING:
+    from snapstore.worktree.files import Files
 
 
 class Snapshot:
@@ -70,9 +73,18 @@ class Snapshot:
         return SavedScratchpad(self._objects, self._record.scratchpad)
 
     @property
-    def files(self) -> Mapping[str, Any] | None:
-        """The captured files; None when the turn holds none."""
-        return None
+    def files(self) -> Files | None:
+        """The captured files by full relative path; None when the turn holds none."""
+        if self._record.files is None:
+            return None
+        from snapstore.worktree.files import Files
+
+        return Files(self._objects, self._record.files)
+
+    @property
+    def partial(self) -> bool:
+        """Whether some file could not be captured; such paths are listed in files."""
+        return self._record.partial
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snapstore import refs, revisions
-from snapstore.engine import Engine, Move, Problem, Progress
-from snapstore.errors import NotFound, Refused, RefMoved, SnapstoreError, StoreNotFound
+from snapstore.engine import Engine, Move, Problem, Progress, Update
+from snapstore.errors import NotFound, RefMoved, Refused, SnapstoreError, StoreNotFound
 from snapstore.names import valid_name
 from snapstore.objects import Objects, Stage
 from snapstore.session import Session
@@ -20,6 +21,8 @@ from snapstore.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from snapstore.diff import Diff
+    from snapstore.worktree.directory import Worktree
+    from snapstore.worktree.local import Local
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,15 @@ def now() -> int:
 class Store:
     """Sessions over an engine. Several threads may use one store."""
 
-    def __init__(self, engine: Engine, *, clock: Callable[[], int] = now) -> None:
+    def __init__(
+        self, engine: Engine, *, clock: Callable[[], int] = now, local: Local | None = None
+    ) -> None:
+        """A store over an engine; local is its directory on this machine, if it has one."""
         self.engine = engine
         self.clock = clock
         self.objects = Objects(engine)
+        self.local = local
+        self._worktrees: dict[Path, Worktree] = {}
 
     def __enter__(self) -> Store:
         return self
@@ -60,7 +68,7 @@ class Store:
         """Give everything back; use afterwards is an error."""
         self.engine.close()
 
-    # --- sessions -----------------------------------------------------------------------------------
+    # --- sessions ---------------------------------------------------------------------------------
 
     def session(self, name: str) -> Session:
         """The session of this name; one that is not there is empty, and made by its first save.
@@ -92,8 +100,12 @@ class Store:
         return refs.live(self.engine, refs.SESSIONS + name) is not None
 
     def fork(self, source: Snapshot, name: str) -> Session:
-        """A new session that starts from a turn. Raises Refused when the name is taken."""
+        """A new session that starts from a turn.
+
+        Raises Refused when the name is taken, ObjectMissing when the turn is of another store.
+        """
         valid_name(name)
+        self.snapshot(source.raw_id)
         info = {"forked_from": source.raw_id}
         try:
             refs.create(
@@ -142,7 +154,13 @@ class Store:
             if self.engine.tip(refs.SESSIONS + candidate) is None:
                 yield candidate
 
-    # --- the current session ------------------------------------------------------------------------
+    def worktree(self, root: Path) -> Worktree:
+        """The directory of this absolute path, as this store captures it."""
+        from snapstore.worktree.directory import Worktree
+
+        return self._worktrees.setdefault(root, Worktree(self.objects, root, self.local))
+
+    # --- the current session ----------------------------------------------------------------------
 
     @property
     def current(self) -> str | None:
@@ -155,23 +173,32 @@ class Store:
     def switch(self, name: str) -> None:
         """Make a session the current one. Writes nothing when it is already."""
         valid_name(name)
-        if self.current == name:
-            return
-        stage = Stage(self.objects)
-        chosen = stage.put_content(name.encode())
-        tip = self.engine.tip(refs.CURRENT)
-        expect = tip.new if tip else None
-        stage.commit(refs.Update(refs.CURRENT, chosen, expect, "switch", self.clock()))
+        with Stage(self.objects) as stage:
+            chosen = stage.put_content(name.encode())
+            while True:
+                tip = self.engine.tip(refs.CURRENT)
+                expect = tip.new if tip else None
+                if expect == chosen:
+                    return
+                update = Update(refs.CURRENT, chosen, expect, "switch", self.clock())
+                # Of two who switch at once the last has its way, as if they had come one by one.
+                with contextlib.suppress(RefMoved):
+                    stage.commit(update)
+                    return
 
-    # --- tags ---------------------------------------------------------------------------------------
+    # --- tags -------------------------------------------------------------------------------------
 
     def tag(self, name: str, snapshot: Snapshot) -> None:
-        """Name a turn for good. An existing tag is moved, which undo of the tag takes back."""
+        """Name a turn for good; an existing tag is moved.
+
+        Raises ObjectMissing when the turn is of another store.
+        """
         valid_name(name)
+        self.snapshot(snapshot.raw_id)
         tip = self.engine.tip(refs.TAGS + name)
         expect = tip.new if tip else None
         if expect != snapshot.raw_id:
-            update = refs.Update(refs.TAGS + name, snapshot.raw_id, expect, "tag", self.clock())
+            update = Update(refs.TAGS + name, snapshot.raw_id, expect, "tag", self.clock())
             self.engine.commit([], update)
 
     def untag(self, name: str) -> None:
@@ -183,7 +210,7 @@ class Store:
         tips = self.engine.tips(refs.TAGS)
         return {m.ref.removeprefix(refs.TAGS): m.new.hex() for m in tips if m.new}
 
-    # --- turns --------------------------------------------------------------------------------------
+    # --- turns ------------------------------------------------------------------------------------
 
     def snapshot(self, snapshot_id: bytes | str) -> Snapshot:
         """The snapshot of this full id. Raises ObjectMissing or Corrupt."""
@@ -213,7 +240,7 @@ class Store:
             return side.head
         return self.resolve(side)
 
-    # --- care ---------------------------------------------------------------------------------------
+    # --- care -------------------------------------------------------------------------------------
 
     def verify(self, progress: Progress | None = None) -> list[Problem]:
         """Check every byte and every link; the problems, none when all is well."""
@@ -242,6 +269,7 @@ def open_store(
     """
     from snapstore.engines.log.engine import LogEngine
     from snapstore.engines.memory import MemoryEngine
+    from snapstore.worktree.local import Local
 
     if str(where).startswith("memory://"):
         return Store(MemoryEngine(), clock=clock)
@@ -250,4 +278,4 @@ def open_store(
     if not create and not engine.exists():
         engine.close()
         raise StoreNotFound(f"there is no store at {root}")
-    return Store(engine, clock=clock)
+    return Store(engine, clock=clock, local=Local(root, durable=durable))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
+from click.types import StringParamType
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 GIVEN = "snapstore.given"
 """Key in a context's meta under which the global options that were given are collected."""
 
 _PREFIX = "global_"
+_COMPLETED = frozenset({"name", "rev", "left", "right", "words", "key"})
+"""Parameters whose values a shell can complete, by the names that commands give them."""
 _EVERYWHERE = (
     "Every command also takes --store, --session/-s, --json, -q, -v, --color, --no-pager and "
     "--no-input; see `snapstore --help`."
@@ -37,6 +43,17 @@ class LazyCommand(NamedTuple):
         return found
 
 
+class _Known(StringParamType):
+    """A text of which the store knows values that a shell may complete."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from snapstore_cli.completing import complete
+
+        return complete(ctx, param.name or "", incomplete)
+
+
 def _collect(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     # A command's options are read after its group's, so what stands further right wins.
     name = param.name or ""
@@ -56,12 +73,13 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             _PREFIX + "store",
             metavar="PATH|URL",
             hidden=hidden,
-            help="The store; else $SNAPSTORE_STORE, the nearest .snapstore/ upwards, or the user's.",
+            help="The store; else $SNAPSTORE_STORE, the nearest .snapstore/ upwards.",
         ),
         _option(
             "-s",
             "--session",
             _PREFIX + "session",
+            type=_Known(),
             metavar="NAME",
             hidden=hidden,
             help="The session; else the store's current one.",
@@ -69,9 +87,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
         _option(
             "--json", _PREFIX + "json", is_flag=True, hidden=hidden, help="Print JSON on stdout."
         ),
-        _option(
-            "-q", "--quiet", _PREFIX + "quiet", is_flag=True, hidden=hidden, help="Say less."
-        ),
+        _option("-q", "--quiet", _PREFIX + "quiet", is_flag=True, hidden=hidden, help="Say less."),
         _option(
             "-v",
             "--verbose",
@@ -94,9 +110,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             hidden=hidden,
             help="Print long output straight to the terminal.",
         ),
-        _option(
-            "--no-input", _PREFIX + "no_input", is_flag=True, hidden=hidden, help="Never ask."
-        ),
+        _option("--no-input", _PREFIX + "no_input", is_flag=True, hidden=hidden, help="Never ask."),
     ]
 
 
@@ -106,6 +120,9 @@ class Command(click.Command):
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.params += global_options(hidden=True)
+        for parameter in self.params:
+            if parameter.name in _COMPLETED and parameter.type is click.STRING:
+                parameter.type = _Known()
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One line instead of the eight options that every command has."""
@@ -167,11 +184,25 @@ class Group(click.Group):
             raise click.UsageError(f"there is no command {name!r}{also}", ctx)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, without importing what is behind them."""
+        if not self._table:
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem
+
+        named = [c for c in self._lazy() if c.name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(c.name, help=c.help) for c in named), *options]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, section by section."""
-        super().format_commands(ctx, formatter) if not self._table else None
+        if not self._table:
+            super().format_commands(ctx, formatter)
         for title, section in self._table.items():
             with formatter.section(title):
                 formatter.write_dl(
-                    [(", ".join((command.name, *command.aliases)), command.help) for command in section]
+                    [
+                        (", ".join((command.name, *command.aliases)), command.help)
+                        for command in section
+                    ]
                 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from snapstore import Session, Snapshot, Store, pairs
+from snapstore import Session, Snapshot, Store, pairs, refs
 from snapstore_cli.render.words import rfc3339
 
 Names = Mapping[str, Sequence[str]]
@@ -16,8 +16,10 @@ Names = Mapping[str, Sequence[str]]
 def names(store: Store) -> Names:
     """Where every session and tag stands."""
     found: dict[str, list[str]] = {}
-    for info in store.sessions():
-        found.setdefault(info.head, []).append(info.name)
+    # Asked of the refs alone: what they point at need not be read, nor be readable.
+    for tip in store.engine.tips(refs.SESSIONS):
+        if tip.new:
+            found.setdefault(tip.new.hex(), []).append(tip.ref.removeprefix(refs.SESSIONS))
     for tag, snapshot_id in store.tags().items():
         found.setdefault(snapshot_id, []).append(tag)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import click
 
@@ -91,7 +93,7 @@ def describe(error: BaseException) -> Report:
         where = f"{error.filename}: " if error.filename else ""
         return Report("disk_error", f"{where}{error.strerror or error}", "", 12)
     last = traceback.extract_tb(error.__traceback__)[-1:]
-    where = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""
+    where = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
     message = f"this is a bug: {type(error).__name__}: {error}{where}"
     return Report("bug", message, "-v shows the traceback", BUG)
 
@@ -138,7 +140,5 @@ def _color_choice(args: Sequence[str]) -> str:
 
 def _close_stdout() -> None:
     """Let the interpreter's own flush at exit go nowhere instead of failing once more."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass

@@ -66,7 +66,7 @@ class Invocation:
         if name is None:
             raise NotFound(
                 "there is no current session",
-                hint="name one with -s, or `snapstore switch` to it; `snapstore sessions` lists them",
+                hint="name one with -s, or `snapstore switch` to one of `snapstore sessions`",
             )
         return name
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from snapstore import values
 from snapstore.errors import InvalidInput
 from snapstore_cli.deep import with_room
 
@@ -71,6 +73,15 @@ def _parse_lines(text: str, name: str, whole: json.JSONDecodeError) -> list[Any]
                 hint="give a JSON array of messages, or JSON Lines: one message a line",
             ) from None
     return messages
+
+
+def refuse_odd(messages: Iterable[Any]) -> None:
+    """Raise UnsupportedValue for the first message that holds NaN or an infinity, with its place.
+
+    Python's JSON reader takes these for numbers; they are not JSON.
+    """
+    for index, message in enumerate(messages):
+        values.encode_json(message, path=f"messages[{index}]")
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

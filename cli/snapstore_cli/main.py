@@ -6,13 +6,14 @@ completion that calls them never waits.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 import click
 
-from snapstore_cli.command import Group, LazyCommand
+from snapstore_cli.command import GIVEN, Group, LazyCommand
 
 COMMANDS: dict[str, tuple[LazyCommand, ...]] = {
     "Sessions and turns": (
@@ -23,7 +24,9 @@ COMMANDS: dict[str, tuple[LazyCommand, ...]] = {
         LazyCommand("switch", "naming:switch", "Make a session the current one."),
         LazyCommand("fork", "naming:fork", "Start a session from a turn of another."),
         LazyCommand("rename", "naming:rename", "Give a session another name."),
-        LazyCommand("delete", "naming:delete", "Take a session out of the list; undo brings it back."),
+        LazyCommand(
+            "delete", "naming:delete", "Take a session out of the list; undo brings it back."
+        ),
         LazyCommand("tag", "naming:tag", "Name a turn, or list the tags."),
         LazyCommand("scratch", "scratch:scratch", "Read and write the scratchpad."),
     ),
@@ -104,16 +107,24 @@ def cli(ctx: click.Context) -> None:
       snapstore log
     """
     if ctx.invoked_subcommand is None:
+        if ctx.meta.get(GIVEN, {}).get("json"):
+            raise click.UsageError("name a command", ctx)
         click.echo(ctx.get_help())
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises."""
     args = list(sys.argv[1:] if argv is None else argv)
+    # Messages may hold integers of any size, and Python would read and write 4,300 digits only.
+    sys.set_int_max_str_digits(0)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the output's encoding lacks is written out; no text may end a command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if "_SNAPSTORE_COMPLETE" in os.environ:
-            cli.main(args, prog_name="snapstore")
-        with cli.make_context("snapstore", args) as context:
+            cli.main(list(args), prog_name="snapstore")
+        # A copy, for click takes the words away that it has read, and an error report needs them.
+        with cli.make_context("snapstore", list(args)) as context:
             cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as ended:

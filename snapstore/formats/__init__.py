@@ -6,7 +6,7 @@ Everything here is pure: bytes in, values out.
 
 from __future__ import annotations
 
-from snapstore.errors import InvalidInput
+from snapstore.errors import NotATranscript
 from snapstore.formats import claude_code, codex, messages
 from snapstore.formats.detect import Harness, detect, of_rows
 from snapstore.formats.jsonl import Damage, Row, Rows, load
@@ -36,7 +36,7 @@ _READERS = {
 def read(data: bytes, name: str = "", harness: Harness | None = None) -> Transcript:
     """Read a session file; name is the file's name, for what the content does not tell.
 
-    Raises InvalidInput when harness is not given and cannot be told from the content, or is one
+    Raises NotATranscript when harness is not given and cannot be told from the content, or is one
     that is not read here.
     """
     rows = load(data)
@@ -44,8 +44,5 @@ def read(data: bytes, name: str = "", harness: Harness | None = None) -> Transcr
     reader = _READERS.get(harness or "")
     if reader is None:
         what = f"files of {harness} are not read" if harness else "no session format that is known"
-        raise InvalidInput(
-            f"{name or 'the file'}: {what}",
-            hint="Claude Code and Codex transcripts and JSON or JSON Lines of messages are read",
-        )
+        raise NotATranscript(f"{name or 'the file'}: {what}")
     return reader(rows, name)

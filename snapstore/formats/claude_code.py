@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -62,7 +62,7 @@ def read(rows: Rows, name: str = "") -> Transcript:
         *((f"sidechain-{n}", strand) for n, strand in enumerate(found.sidechains, 1)),
     ]
     branches = tuple(teller.line(strand, branch) for branch, strand in numbered)
-    session = Session(Line(hint, live.turns, live.meta), branches)
+    session = Session(replace(live, name=hint), branches)
     notes = sorted((*rows.warnings, *warnings), key=lambda warning: warning.offset)
     return Transcript("claude-code", (session,), len(rows.rows), tuple(notes))
 
@@ -121,7 +121,7 @@ class _Teller:
             meta["title"] = title
         told = self._tell(rows)
         self._told = [*self._told[:1], told]
-        return Line(name, told.turns, meta)
+        return Line(name, told.turns, meta, _told_by(self._tree, rows[:1]))
 
     def _tell(self, rows: tuple[int, ...]) -> _Told:
         shared, like = max(
@@ -288,6 +288,16 @@ def _merged(tree: Tree, group: Sequence[int]) -> dict[str, Any]:
 
 def _facts(tree: Tree, rows: Sequence[int]) -> dict[str, Any]:
     """What the rows of a line say of it as a whole: the last value of each fact counts."""
+    facts = _told_by(tree, rows)
+    for name, order in (("first_time", rows), ("last_time", rows[::-1])):
+        times = (time_of(tree.rows[place].value.get("timestamp")) for place in order)
+        time = next((time for time in times if time is not None), None)
+        if time is not None:
+            facts[name] = time
+    return facts
+
+
+def _told_by(tree: Tree, rows: Sequence[int]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for key, name in _LINE_FACTS:
         for place in reversed(rows):
@@ -295,9 +305,4 @@ def _facts(tree: Tree, rows: Sequence[int]) -> dict[str, Any]:
             if isinstance(value, str) and value:
                 facts[name] = value
                 break
-    for name, order in (("first_time", rows), ("last_time", rows[::-1])):
-        times = (time_of(tree.rows[place].value.get("timestamp")) for place in order)
-        time = next((time for time in times if time is not None), None)
-        if time is not None:
-            facts[name] = time
     return facts

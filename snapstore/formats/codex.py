@@ -38,9 +38,10 @@ def read(rows: Rows, name: str = "") -> Transcript:
     candidates = (label, reader.facts.get("session_id") or "", stem)
     hint = next(filter(None, map(names.slug, candidates)), "session")
     branches = (
-        Line(f"branch-{n}", dropped, reader.facts) for n, dropped in enumerate(reader.dropped, 1)
+        Line(f"branch-{n}", dropped, reader.facts, reader.start)
+        for n, dropped in enumerate(reader.dropped, 1)
     )
-    session = Session(Line(hint, turns, reader.facts), tuple(branches))
+    session = Session(Line(hint, turns, reader.facts, reader.start), tuple(branches))
     notes = sorted((*rows.warnings, *reader.warnings), key=lambda warning: warning.offset)
     return Transcript("codex", (session,), len(rows.rows), tuple(notes))
 
@@ -51,6 +52,7 @@ class _Reader:
     def __init__(self, item_texts: frozenset[str], event_texts: frozenset[str]) -> None:
         self.builder = TurnBuilder()
         self.facts: dict[str, Any] = {}
+        self.start: dict[str, Any] = {}
         self.dropped: list[tuple[Turn, ...]] = []
         self.warnings: list[Damage] = []
         self._item_texts = item_texts
@@ -58,6 +60,7 @@ class _Reader:
         self._unconfirmed = False  # whether the last prompt was an item that no event names
         self._model: str | None = None
         self._ordinal: int | None = None
+        self._first = True  # whether nothing has told what the session is, nor anything been said
 
     def read(self, row: Row) -> None:
         value = row.value
@@ -92,6 +95,7 @@ class _Reader:
         self._ordinal = ordinal
 
     def _item(self, item: dict[str, Any], time: int | None) -> None:
+        self._first = False
         role = item.get("role")
         if role == "user":
             text = prompt_text(item.get("content")).strip()
@@ -130,6 +134,9 @@ class _Reader:
         for key, value in told.items():
             if isinstance(value, str) and value:
                 self.facts.setdefault(key, value)
+                if self._first:
+                    self.start[key] = value
+        self._first = False
         if isinstance(meta.get("history_base"), dict):
             what = f"it goes on from thread {meta.get('forked_from_id')}, which is another file"
             done = "only what follows is read"

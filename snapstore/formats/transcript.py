@@ -37,7 +37,11 @@ class Line:
     turns: tuple[Turn, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Facts of the whole line, where the format tells them: ``session_id``, ``cwd``,
-    ``git_branch``, ``version``, ``model``, ``title``, ``first_time``, ``last_time``."""
+    ``git_branch``, ``version``, ``model``, ``title``, ``first_time``, ``last_time``. As they are at
+    its end: some change when the session goes on."""
+    start: Mapping[str, Any] = field(default_factory=dict)
+    """What the file says of ``session_id``, ``cwd``, ``git_branch`` and ``version`` where the line
+    begins: the same however the session goes on."""
 
     def history(self) -> tuple[Any, ...]:
         """The messages at the end of the line."""

@@ -23,6 +23,9 @@ _ESCAPE_SEQUENCE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _COMMAND = re.compile("<command-(name|args)>(.*?)</command-\\1>", re.DOTALL)
+_SHELL = re.compile("<bash-input>(.*?)</bash-input>", re.DOTALL)
+_NOTES = re.compile(r"(?:\s*<(ide_\w+|system-reminder)>.*?</\1>)+", re.DOTALL)
+_EDITOR, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 
 
 @dataclass(slots=True)
@@ -168,18 +171,27 @@ def prompt_text(content: Any) -> str:
 def label_of(text: str) -> str:
     """The first line of a prompt that says something, at most LABEL_LENGTH characters of it.
 
-    It holds no control characters, no lone surrogates, and is cut between code points. A slash
-    command that a harness has wrapped in tags is shown as it was typed.
+    It holds no control characters, no lone surrogates, and is cut between code points. Where a
+    harness or an editor has wrapped what was typed, or put its notes before it, it is what was
+    typed.
     """
-    head = text.lstrip()[: 32 * LABEL_LENGTH]
-    if head.startswith("<command-"):
-        typed = dict(_COMMAND.findall(head))
-        head = f"{typed.get('name', '')} {typed.get('args', '')}".lstrip() or head
-    for line in head.splitlines():
+    for line in _typed(text)[: 32 * LABEL_LENGTH].splitlines():
         shown = (line if line.isprintable() else _printable(line)).strip()
         if shown:
             return shown if len(shown) <= LABEL_LENGTH else shown[: LABEL_LENGTH - 1] + "…"
     return ""
+
+
+def _typed(text: str) -> str:
+    notes = _NOTES.match(text)
+    text = (text[notes.end() :].lstrip() if notes else "") or text.lstrip()
+    if text.startswith(_EDITOR):
+        return text.partition(_REQUEST)[2].lstrip() or text
+    if text.startswith("<command-"):
+        typed = dict(_COMMAND.findall(text[: 32 * LABEL_LENGTH]))
+        return f"{typed.get('name', '')} {typed.get('args', '')}".lstrip() or text
+    shell = _SHELL.match(text)
+    return f"! {shell[1].lstrip()}" if shell else text
 
 
 def _printable(line: str) -> str:

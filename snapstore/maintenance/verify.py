@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from snapstore import refs
 from snapstore.engine import Move, Problem, Progress
 from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError
-from snapstore.maintenance.reach import Reach, Turn
+from snapstore.maintenance.reach import Reach
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -29,11 +29,14 @@ def _links(store: Store) -> Iterator[Problem]:
     reach = Reach(store.objects, lambda object_id, error: met.append((object_id, error)))
     for move in _heads(store):
         assert move.new is not None
+        number: int | None = None
         for turn in reach.line(move.new):
+            number = turn.record.turn
             reach.visit(turn)
-            yield from (_problem(move, turn, *one) for one in met)
+            yield from (_problem(move, number, *one) for one in met)
             met.clear()
-        yield from (_problem(move, None, *one) for one in met)
+        # What is met behind the last turn is the turn before it, which the line breaks off at.
+        yield from (_problem(move, number - 1 if number else None, *one) for one in met)
         met.clear()
 
 
@@ -47,9 +50,9 @@ def _heads(store: Store) -> Iterator[Move]:
             yield move
 
 
-def _problem(move: Move, turn: Turn | None, object_id: bytes, error: SnapstoreError) -> Problem:
+def _problem(move: Move, turn: int | None, object_id: bytes, error: SnapstoreError) -> Problem:
     kind = "missing" if isinstance(error, ObjectMissing) else "damaged"
     path = error.path if isinstance(error, Corrupt) else None
     offset = error.offset if isinstance(error, Corrupt) else None
-    at = f"turn {turn.record.turn} of " if turn else ""
+    at = f"turn {turn} of " if turn else ""
     return Problem(kind, path, offset, object_id, f"{at}{refs.described(move.ref)}: {error}")

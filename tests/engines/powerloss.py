@@ -90,6 +90,7 @@ class Journal:
         for number, path in enumerate(sorted(base.rglob("*"))):
             if path.is_file():
                 self.files[path] = number
+        self._last = len(self.start)
 
     def folder(self, path: Path) -> str:
         """A directory, relative to base."""
@@ -100,13 +101,25 @@ class Journal:
         if path in self.files:
             self.steps.append(Cut(self.files[path], 0))
             return
-        number = max(self.files.values(), default=0) + len(self.steps) + 1
-        self.files[path] = number
-        self.steps.append(Named(self.folder(path.parent), path.name, number))
+        self._last += 1
+        self.files[path] = self._last
+        self.steps.append(Named(self.folder(path.parent), path.name, self._last))
 
 
 class ProcessDied(BaseException):
     """The simulated process is no more. Not an Exception, so that nothing handles it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What a disk only says that it does."""
+
+    forgets_syncs: bool = False
+    forgets_names: bool = False
+    """The same for directories."""
+
+
+NONE = Faults()
 
 
 @dataclass
@@ -116,24 +129,13 @@ class RecordingDisk(Disk):
     journal: Journal
     dies_after: int = 1 << 62
     """The number of calls after which the process is killed, in the middle of the next one."""
-    forgets_syncs: bool = False
-    """Whether the disk is one that only says that it has synced files."""
-    forgets_names: bool = False
-    """The same for directories."""
+    faults: Faults = NONE
     fds: dict[int, int] = field(default_factory=dict)
 
     def _alive(self) -> None:
         self.dies_after -= 1
         if self.dies_after < 0:
             raise ProcessDied
-
-    def bury(self) -> None:
-        """Close what the dead process had open, and so free its lock."""
-        for fd in self.fds:
-            try:
-                os.close(fd)
-            except OSError:
-                continue
 
     def open(self, path: Path, *, writable: bool) -> int:
         fd = super().open(path, writable=writable)
@@ -166,7 +168,7 @@ class RecordingDisk(Disk):
 
     def sync(self, fd: int) -> None:
         self._alive()
-        if not self.forgets_syncs:
+        if not self.faults.forgets_syncs:
             self.journal.steps.append(Sync(self.fds[fd]))
 
     def truncate(self, fd: int, length: int) -> None:
@@ -199,7 +201,7 @@ class RecordingDisk(Disk):
 
     def sync_dir(self, path: Path) -> None:
         self._alive()
-        if not self.forgets_names:
+        if not self.faults.forgets_names:
             self.journal.steps.append(SyncFolder(self.journal.folder(path)))
 
     def _create(self, path: Path) -> int:
@@ -218,7 +220,7 @@ class Wreckage:
         self._names: dict[str, dict[str, int]] = {".": {}}
         self._writes: dict[int, list[Write | Cut]] = {}
         self._renames: dict[str, list[Named | Unnamed]] = {}
-        numbers = {path: number for path, number in _numbered(journal.start)}
+        numbers = dict(_numbered(journal.start))
         for path, data in journal.start.items():
             folder = Path(path).parent.as_posix()
             if data is None:
@@ -233,27 +235,23 @@ class Wreckage:
             case Write(file=file) | Cut(file=file):
                 self._writes.setdefault(file, []).append(step)
             case Sync(file=file):
-                self._certain[file] = self._content(file, _everything)
+                self._certain[file] = self._content(file, EVERYTHING)
                 self._writes.pop(file, None)
             case Named(folder=folder) | Unnamed(folder=folder):
                 self._renames.setdefault(folder, []).append(step)
             case SyncFolder(folder=folder):
-                self._names[folder] = self._entries(folder, _everything)
+                self._names[folder] = self._entries(folder, EVERYTHING)
                 self._renames.pop(folder, None)
             case Remark():
                 pass
 
-    def lay_out(self, target: Path, rng: random.Random) -> None:
-        """Make target a directory that a power loss now may leave."""
-        luck = rng.choice((_everything, _nothing, _Some(rng), _Some(rng), _Some(rng)))
-        self._lay_out(".", target, luck)
-
-    def _lay_out(self, folder: str, target: Path, luck: Luck) -> None:
+    def lay_out(self, target: Path, luck: Luck, folder: str = ".") -> None:
+        """Make target a directory that a power loss now leaves, with this luck."""
         target.mkdir(mode=0o700)
         for name, file in self._entries(folder, luck).items():
             inner = name if folder == "." else f"{folder}/{name}"
             if file == FOLDER:
-                self._lay_out(inner, target / name, luck)
+                self.lay_out(target / name, luck, inner)
                 continue
             fd = os.open(target / name, os.O_WRONLY | os.O_CREAT, 0o600)
             os.write(fd, self._content(file, luck))
@@ -300,7 +298,9 @@ class Luck:
         return steps
 
 
-class _Nothing(Luck):
+class Nothing(Luck):
+    """Nothing that was not yet synced made it."""
+
     def happened(self) -> bool:
         return False
 
@@ -311,7 +311,9 @@ class _Nothing(Luck):
         return []
 
 
-class _Some(Luck):
+class Some(Luck):
+    """Chance decides, for each of it."""
+
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
@@ -346,7 +348,12 @@ class _Some(Luck):
         return [step for step in steps if self._rng.random() < 0.5]
 
 
-_everything, _nothing = Luck(), _Nothing()
+EVERYTHING, NOTHING = Luck(), Nothing()
+
+
+def any_luck(rng: random.Random) -> Luck:
+    """One luck or the other."""
+    return rng.choice((EVERYTHING, NOTHING, Some(rng), Some(rng), Some(rng)))
 
 
 def _contents(base: Path) -> Iterable[tuple[str, bytes | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 from given import NOWHERE, chunked, content, head, holds_turn, node, save, snapshot, turn
@@ -248,7 +249,7 @@ class TestHandles:
         turn(engine, "a", "one")
         engine.close()
         engine.close()
-        uses = [
+        uses: list[Callable[[], object]] = [
             lambda: engine.read(NOWHERE),
             lambda: engine.read_many([NOWHERE]),
             lambda: engine.contains(NOWHERE),

@@ -486,6 +486,7 @@ def test_a_line_tells_where_and_when_it_was() -> None:
         "first_time": 1_000_000,
         "last_time": 3_000_000,
     }
+    assert live.start == {"session_id": "S", "cwd": "/a"}
 
 
 # --- for every transcript --------------------------------------------------------------------

@@ -177,6 +177,11 @@ def test_the_line_tells_where_and_with_what_it_ran() -> None:
         "first_time": 1_000_000,
         "last_time": 1_000_000,
     }
+    assert live.start == {"session_id": "T-1", "cwd": "/w", "version": "0.1", "git_branch": "b"}
+
+
+def test_what_is_told_later_does_not_count_as_known_from_the_start() -> None:
+    assert session(item("user", "go"), META).live.start == {}
 
 
 def test_the_model_of_the_next_turn_leaves_the_turn_before_it_alone() -> None:

@@ -153,6 +153,12 @@ def test_the_text_of_a_prompt_is_its_text_blocks(content: Any, text: str) -> Non
         ("<command-message>init</command-message>\n<command-name>/init</command-name>", "/init"),
         ("<command-name>/rm</command-name>\n<command-args>a b</command-args>", "/rm a b"),
         ("<command-odd>", "<command-odd>"),
+        ("<bash-input>ls -l</bash-input>", "! ls -l"),
+        ("<ide_opened_file>a.py</ide_opened_file>\nfix it", "fix it"),
+        ("<system-reminder>a\nb</system-reminder><ide_x></ide_x> fix", "fix"),
+        ("<ide_opened_file>a.py</ide_opened_file>", "<ide_opened_file>a.py</ide_opened_file>"),
+        ("# Context from my IDE setup:\n- a\n\n## My request for Codex:\nfix it", "fix it"),
+        ("# Context from my IDE setup:\n- a", "# Context from my IDE setup:"),
         ("", ""),
     ],
 )

@@ -11,12 +11,13 @@ from snapstore import Snapshot
 from snapstore.diff import Diff
 from snapstore.textdiff import first_line, render_value, text_of, unified, visible
 from snapstore_cli.render import words
+from snapstore_cli.render.messages import call_line, pieces
 from snapstore_cli.render.style import Look, Role
 
 _COLUMN_WIDTH = 58
 """Of each of two columns that do not go to a terminal."""
-_LONGEST = 200
-"""Columns that one message takes where nothing cuts it."""
+_LONGEST = 400
+"""Columns of a message's beginning where no terminal is narrower; all of it is in `show`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,16 @@ class Side:
     name: str
     head: Snapshot
     turns: Sequence[Snapshot]
-    messages: Sequence[Any]
+    shared: int
+    """Messages at the beginning that the other side holds too, though in turns of its own."""
 
 
 def sides(diff: Diff, left: str, right: str) -> tuple[Side, Side]:
     """Both sides of a difference under the names that the user gave them."""
+    shared = 0 if diff.base else diff.history.shared
     return (
-        Side(left, diff.left_head, diff.left, diff.history.left),
-        Side(right, diff.right_head, diff.right, diff.history.right),
+        Side(left, diff.left_head, diff.left, shared),
+        Side(right, diff.right_head, diff.right, shared),
     )
 
 
@@ -48,7 +51,11 @@ def lines(
     if "messages" in parts:
         pair = sides(diff, left, right)
         yield from _beside(*pair, look) if beside else _below(*pair, look)
-        if diff.history.left and diff.history.right and diff.base in (diff.left_head, diff.right_head):
+        if (
+            diff.history.left
+            and diff.history.right
+            and diff.base in (diff.left_head, diff.right_head)
+        ):
             yield from _rewritten(diff, left, right, look)
     if "scratchpad" in parts:
         yield from _scratchpad(diff, left, right, look)
@@ -84,7 +91,8 @@ def _shared(diff: Diff, look: Look) -> Iterator[str]:
     label = f" {words.one_line(base.label)!r}" if base.label else ""
     turns = words.count(base.turn, "turn")
     number = look.style("id", words.short(base.id))
-    yield f"both hold {turns}, up to turn {base.turn}{label} {number}, and begin with the same {messages}"
+    yield f"both hold {turns}, up to turn {base.turn}{label} {number}"
+    yield f"both begin with the same {messages}"
 
 
 # --- what each side did ------------------------------------------------------------------------
@@ -102,21 +110,33 @@ def _below(left: Side, right: Side, look: Look) -> Iterator[str]:
 
 
 def _title(side: Side) -> str:
-    turns = words.count(len(side.turns), "turn")
-    at = f"turn {side.head.turn} {words.short(side.head.id)}"
-    return f"{visible(side.name)}  {at}  {turns} more" if side.turns else f"{visible(side.name)}  {at}"
+    return f"{visible(side.name)}  turn {side.head.turn} {words.short(side.head.id)}"
 
 
 def _did(side: Side, width: int | None) -> Iterator[tuple[str, bool]]:
     """Each turn with its label and a line for each message that it added."""
+    if not side.turns:
+        yield "(nothing since)", False
     for turn in side.turns:
         label = f"  {words.one_line(turn.label)}" if turn.label else ""
         yield words.cut(f"turn {turn.turn}{label}", width or _LONGEST), True
-        added, length = turn.added(), len(turn.history)
-        if added == 0 and turn.parent is not None:
+        start = max(len(turn.history) - turn.added(), side.shared)
+        if start >= len(turn.history):
             yield "  (no new message)", False
-        for message in turn.history[length - added :] if added else ():
-            yield "  " + first_line(message, (width or _LONGEST) - 2), False
+        for message in turn.history[start:]:
+            for text in _told(message):
+                yield "  " + words.cut(text, (width or _LONGEST) - 2), False
+
+
+def _told(message: Any) -> Iterator[str]:
+    """The first line of a message, and a line for each tool call in it."""
+    found = list(pieces(message))
+    calls = [piece for piece in found if piece.kind == "call"]
+    if not calls or any(piece.kind in ("text", "result") for piece in found):
+        yield first_line(message, _LONGEST)
+    elif isinstance(message, dict) and message.get("role"):
+        yield f"{words.one_line(str(message['role']))}:"
+    yield from (f"  -> {call_line(call)}" for call in calls)
 
 
 def _beside(left: Side, right: Side, look: Look) -> Iterator[str]:
@@ -174,7 +194,9 @@ def _entries(mark: str, role: Role, entries: Mapping[str, Any], look: Look) -> I
     for key, value in entries.items():
         told = render_value(value).split("\n")
         inline = len(told) == 1 and not isinstance(value, (dict, list))
-        yield look.style(role, f"{mark} {words.one_line(key)}: {told[0] if inline else ''}".rstrip())
+        yield look.style(
+            role, f"{mark} {words.one_line(key)}: {told[0] if inline else ''}".rstrip()
+        )
         for row in () if inline else told:
             yield look.style(role, f"{mark}   {row}")
 

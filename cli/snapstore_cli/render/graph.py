@@ -1,10 +1,10 @@
 """A forest of turns as a drawing: newest first, a column a line, joined where lines fork.
 
-    * 8c1f turn 5 (a)           each node stands in the column that awaits it
-    | * 77b0 turn 4 (b)         a head that nothing awaits opens a column
-    * | 90aa turn 4
-    |/                          two columns that await the same node become one
-    * 3c2e turn 3
+* 8c1f turn 5 (a)           each node stands in the column that awaits it
+| * 77b0 turn 4 (b)         a head that nothing awaits opens a column
+* | 90aa turn 4
+|/                          two columns that await the same node become one
+* 3c2e turn 3
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A turn to draw: who it is, what came before it, and what is written beside it."""
+    """A turn to draw: who it is, what came before it, and when it was made."""
 
     id: str
     parent: str | None
     time: float
-    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +59,22 @@ def newest_first(nodes: Iterable[Node]) -> Iterator[Node]:
                 heapq.heappush(ready, (-by_id[node.parent].time, node.parent))
 
 
-def draw(nodes: Iterable[Node], glyphs: Glyphs = ASCII) -> Iterator[str]:
-    """The lines of the drawing, of nodes in an order as newest_first gives: children first."""
+def draw(nodes: Iterable[Node], glyphs: Glyphs = ASCII) -> Iterator[tuple[str, Node | None]]:
+    """The strokes of each line, and the node that is to be written beside them, if one is.
+
+    The nodes come children first, as newest_first gives them.
+    """
     columns: list[str | None] = []
     for node in nodes:
         waiting = [at for at, awaited in enumerate(columns) if awaited == node.id]
         for at in reversed(waiting[1:]):
-            yield _join(columns, waiting[0], at, glyphs)
+            yield _join(columns, waiting[0], at, glyphs), None
             columns[at] = None
         at = waiting[0] if waiting else _free(columns)
         columns[at] = node.id
         _trim(columns)
-        for n, text in enumerate(node.lines or ("",)):
-            yield f"{_row(columns, at if n == 0 else -1, glyphs)} {text}".rstrip()
-            if n == 0:
-                columns[at] = node.parent
+        yield _row(columns, at, glyphs), node
+        columns[at] = node.parent
         _trim(columns)
 
 
@@ -92,8 +92,7 @@ def _trim(columns: list[str | None]) -> None:
 
 def _row(columns: list[str | None], node_at: int, glyphs: Glyphs) -> str:
     strokes = [glyphs.line if awaited else " " for awaited in columns]
-    if node_at >= 0:
-        strokes[node_at] = glyphs.node
+    strokes[node_at] = glyphs.node
     return " ".join(strokes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from snapstore.textdiff import render_value, visible
@@ -40,7 +41,7 @@ def page(
 ) -> Iterator[str]:
     """The lines of some messages, the first of which has the index ``start``.
 
-    A piece of more than most_lines lines is cut there, and says so. A call whose result is not
+    A piece that takes more than most_lines lines is cut there. A call whose result is not
     among these messages has none yet: they are the last of their history.
     """
     taken = [list(pieces(message)) for message in messages]
@@ -163,7 +164,8 @@ def _heading(message: Any, index: int, look: Look) -> str:
     who = ""
     if isinstance(message, dict):
         who = next((str(message[k]) for k in ("role", "type") if message.get(k)), "")
-    return f"{look.style('dim', f'#{index}')} {look.style(_ROLES.get(who, 'heading'), visible(who))}"
+    name = look.style(_ROLES.get(who, "heading"), words.one_line(who))
+    return f"{look.style('dim', f'#{index}')} {name}".rstrip()
 
 
 def _lines(
@@ -204,6 +206,12 @@ def _call(
     yield from _text(result_text(answer.body), "       ", "", look, most_lines)
 
 
+def call_line(piece: Piece) -> str:
+    """A call on one line: the tool's name and its arguments as JSON."""
+    name = piece.part.name if piece.part else ""
+    return words.one_line(f"{name} {as_text(_loaded(piece.body))}")
+
+
 def _is_short(value: Any) -> bool:
     return not isinstance(value, dict) or (
         len(value) <= 4 and all(not isinstance(v, str) or len(v) <= _INLINE for v in value.values())
@@ -237,14 +245,10 @@ def result_text(body: Any) -> str:
 
 def _text(text: str, indent: str, role: Role, look: Look, most_lines: int | None) -> Iterator[str]:
     width = None if look.width is None else look.width - len(indent)
-    # What one sees of a cut piece is a screenful, so no more of it is wrapped than that.
-    shown = 0
-    total = text.count("\n") + 1
-    for at, line in enumerate(text.split("\n")):
-        if most_lines is not None and shown >= most_lines:
-            more = words.count(total - at, "more line")
-            yield indent + look.style("dim", f"… {more}; --messages shows all")
-            return
-        for row in words.wrap(line, width):
-            yield (indent + look.style(role, row)).rstrip()
-            shown += 1
+    # A terminal would move a tab to columns that nobody here has counted.
+    shown = text.removesuffix("\n") if width is None else text.removesuffix("\n").expandtabs(4)
+    rows = (row for line in shown.split("\n") for row in words.wrap(line, width))
+    for row in islice(rows, most_lines):
+        yield (indent + look.style(role, row)).rstrip()
+    if most_lines is not None and next(rows, None) is not None:
+        yield indent + look.style("dim", "… more (snapstore show --messages)")

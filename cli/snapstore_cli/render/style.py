@@ -66,8 +66,11 @@ class Look:
         return self.width is not None
 
     def time(self, then: datetime | None) -> str:
-        """A time as people say it on a terminal, as programs write it elsewhere."""
-        if then is None:
+        """A time as people say it on a terminal, as programs write it elsewhere.
+
+        The epoch is no time: what an undated transcript is imported with.
+        """
+        if then is None or not then.timestamp():
             return "-"
         return words.ago(then, self.now) if self.terminal else words.rfc3339(then, "seconds")
 

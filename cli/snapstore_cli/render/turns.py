@@ -39,19 +39,25 @@ def log(
     return columns.lines((fields(s, at, look) for s in snapshots), look)
 
 
-def line(snapshot: Snapshot, at: Names, look: Look, *, one_line: bool = False) -> str:
-    """One turn as text that stands beside a graph."""
-    if one_line:
-        return " ".join(look.style(role, text) for role, text in _short_fields(snapshot, at))
+def beside(strokes: str, snapshot: Snapshot, at: Names, look: Look, *, one_line: bool) -> str:
+    """A turn to the right of the strokes of a graph, cut to fit a terminal."""
+    cells = list(_short_fields(snapshot, at)) if one_line else _graph_fields(snapshot, at, look)
+    before = [text for _, text in cells[:-1] if text]
+    used = words.cells(" ".join([strokes, *before, ""]))
+    role, last = cells.pop()
+    shown = [look.style(*cell) for cell in [*cells, (role, look.cut(last, used))] if cell[1]]
+    return " ".join([strokes, *shown])
+
+
+def _graph_fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
     names = at.get(snapshot.id, ())
-    parts = [
-        look.style("id", words.short(snapshot.id)),
-        look.style("heading", f"turn {snapshot.turn}"),
-        look.style("name", f"({', '.join(names)})") if names else "",
-        words.one_line(snapshot.label),
-        look.style("dim", look.time(snapshot.time)),
+    return [
+        ("id", words.short(snapshot.id)),
+        ("heading", f"turn {snapshot.turn}"),
+        ("dim", look.time(snapshot.time)),
+        ("name", f"({', '.join(names)})" if names else ""),
+        ("", words.one_line(snapshot.label)),
     ]
-    return " ".join(filter(None, parts))
 
 
 def _short_fields(snapshot: Snapshot, at: Names) -> Sequence[Cell]:

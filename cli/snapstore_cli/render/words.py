@@ -19,6 +19,11 @@ def rfc3339(time: datetime, timespec: str = "auto") -> str:
     return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
+def moment(microseconds: int) -> datetime:
+    """A time as the store keeps it, as a datetime in UTC."""
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+
+
 def ago(then: datetime, now: datetime) -> str:
     """How long ago something was: ``3 minutes ago``; the date when it is more than a month."""
     left = int((now - then).total_seconds())
@@ -43,12 +48,8 @@ def size(number: int) -> str:
     """Bytes for people: ``512 B``, ``4.2 MB``."""
     if number < 1000:
         return f"{number} B"
-    scaled = float(number)
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
-        scaled /= 1000
-        if scaled < 999.95:
-            break
-    return f"{scaled:.1f} {unit}"
+    power = min(5, (len(str(number)) - 1) // 3)
+    return f"{number / 1000**power:.1f} {' kMGTP'[power]}B"
 
 
 def short(snapshot_id: str) -> str:

@@ -8,6 +8,7 @@ process may write them, readers too; two that do at once write the same bytes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -88,6 +89,20 @@ class IndexCache:
                     pass
         return replaced
 
+    # --- what is known to be sound ---------------------------------------------------------------
+
+    def note_checked(self, segment: Segment) -> None:
+        """Remember that the active segment, as the file is now, was found as it was written."""
+        if segment.end == segment.size():
+            self._disk.write_cache(self._layout.checked, _stamp(segment))
+
+    def was_checked(self, segment: Segment) -> bool:
+        """Whether nothing has touched the active segment since a process made sure of it."""
+        try:
+            return self._layout.checked.read_bytes() == _stamp(segment)
+        except OSError:
+            return False
+
     # --- writing --------------------------------------------------------------------------------
 
     def store_sealed(self, segment: Segment) -> None:
@@ -129,3 +144,10 @@ class IndexCache:
 
     def _run_path(self, number: int, first: int, last: int) -> Path:
         return self._layout.cache / f"{number:08d}.{first}-{last}.idx"
+
+
+def _stamp(segment: Segment) -> bytes:
+    """A file's identity, size and times: whatever writes to it changes the last of them."""
+    seen = os.fstat(segment.fd)
+    facts = (segment.number, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    return " ".join(map(str, facts)).encode()

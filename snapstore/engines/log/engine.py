@@ -108,6 +108,8 @@ class LogEngine:
         with self._mutex:
             if self._segments and not self._dead:
                 self._cache.store_when_worthwhile(self._segments[-1], closing=True)
+                if self._checked and self._durable:
+                    self._cache.note_checked(self._segments[-1])
             self._drop_files()
             self._dead = SnapstoreError("this store handle is closed", hint="open the store again")
 
@@ -282,6 +284,9 @@ class LogEngine:
         syncing the directory. What we save must not depend on a name that can still vanish.
         """
         active = self._segments[-1]
+        if self._cache.was_checked(active):
+            self._checked = True
+            return
         if not active.covered_is_intact():
             active.forget()
             self._tips.clear()
@@ -299,7 +304,7 @@ class LogEngine:
         if size < end:
             raise Corrupt("a segment is shorter than it was", path=path, offset=size)
         data = os.pread(active.fd, size - end, end)
-        tail = examine(data, path, end)
+        tail = examine(data, path, end, active.next_number)
         if tail.acknowledged:
             raise tail.as_error()
         self._disk.make_dir(self._layout.torn)
@@ -310,9 +315,11 @@ class LogEngine:
 
     def _not_yet_there(self, objects: Sequence[Obj]) -> list[Obj]:
         new: dict[bytes, Obj] = {}
+        # The one snapshot of a save holds the time and is new by nature; looking for it would cost
+        # a search. Many are an import, which may have brought some of them before.
+        saving = sum(o.kind == Kind.SNAPSHOT for o in objects) == 1
         for o in objects:
-            # Snapshots hold the time and are new by nature; looking for them would cost a search.
-            if o.kind == Kind.SNAPSHOT or not self._has(o.id):
+            if (saving and o.kind == Kind.SNAPSHOT) or not self._has(o.id):
                 new[o.id] = o
         return list(new.values())
 

@@ -6,7 +6,8 @@
     log/N.seg     segments; the last one named is active
     log/N.idx     the index of a sealed segment
     torn/         tails cut off after a crash
-    cache/        indexes of the active segment: safe to delete at any time
+    cache/        indexes of the active segment, stat caches: safe to delete at any time
+    restore/      locks and journals of the directories that are captured (see worktree.local)
 
 A store exists when FORMAT does. MANIFEST is replaced whole (temporary file, sync, rename, sync of
 the directory), so one that does not verify was damaged later.
@@ -24,7 +25,7 @@ from snapstore.disk import TEMP_SUFFIX, Disk
 from snapstore.errors import Corrupt, Refused, UnsupportedFormat
 
 FORMAT_LINE = b"snapstore 1 blake3\n"
-_OURS = {"FORMAT", "LOCK", "MANIFEST", "log", "packs", "torn", "trash", "cache"}
+_OURS = {"FORMAT", "LOCK", "MANIFEST", "log", "packs", "torn", "trash", "cache", "restore"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,10 @@ class Layout:
     @property
     def cache(self) -> Path:
         return self.root / "cache"
+
+    @property
+    def checked(self) -> Path:
+        return self.root / "cache" / "checked"
 
     @property
     def torn(self) -> Path:
@@ -134,7 +139,7 @@ class Manifest:
                 return cls(body["generation"], tuple(body["segments"]))
         except FileNotFoundError as error:
             raise Corrupt("the manifest is missing", path=str(path)) from error
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
         raise Corrupt("the manifest does not verify", path=str(path), offset=0)
 

@@ -86,6 +86,10 @@ class Segment:
         if known is not None:
             return known
         opened = self._opened(offset)
+        self._remember(offset, opened)
+        return opened
+
+    def _remember(self, offset: int, opened: Batch) -> None:
         self._open[offset] = opened
         self._open_bytes += len(opened.data)
         while len(self._open) > _OPEN_BATCHES or self._open_bytes > _OPEN_BYTES:
@@ -93,7 +97,6 @@ class Segment:
                 break
             _, old = self._open.popitem(last=False)
             self._open_bytes -= len(old.data)
-        return opened
 
     def opened_after(self, opened: Batch) -> Batch | None:
         """The batch behind one of this segment, if it is at hand."""
@@ -146,8 +149,7 @@ class Segment:
         at = data.find(fmt.MAGIC)
         while at >= 0:
             try:
-                where = (self.name, start + at)
-                length = Batch(self._bytes_of(start + at), where).header.size
+                length = self._opened(start + at).header.size
             except (Corrupt, UnsupportedFormat):
                 at = data.find(fmt.MAGIC, at + 1)
                 continue
@@ -172,13 +174,12 @@ class Segment:
         size = self.size()
         while self.end < size and not self.sealed:
             try:
-                opened = self.batch(self.end)
+                opened = self._opened(self.end)
             except Corrupt:
-                self._open.pop(self.end, None)
                 return
             if not self._comes_next(opened.header):
-                self._open.pop(self.end, None)  # another batch will take this place
                 return
+            self._remember(self.end, opened)
             # Handed out first: one that is interrupted between the two hands it out again.
             yield opened
             self.take(self.end, opened)

@@ -9,11 +9,13 @@ A writer that holds the lock and meets them has two cases to tell apart:
     behind them, so nothing is written any more until ``repair`` has been asked for.
 
 What tells them apart is what lies behind the first bad byte. A whole batch there was written
-later. If its ``durable end`` lies past the bad byte, its writer knew that byte to be synced: damage.
-Writers sync what they build on, so this decides nearly always. If two or more whole batches lie
-there whose writers waited for their syncs, the second waited with the lock held until everything
-before it was synced: damage. One alone, with no such claim, can be the survivor of several writes
-of one commit that were all in flight when the power went: a torn tail.
+later, if its number is higher than that of the batch which is missing: what has a lower one is a
+remnant of what the disk held before. If its ``durable end`` lies past the bad byte, its writer
+knew that byte to be synced: damage. Writers sync what they build on, so this decides nearly
+always. If two or more whole batches lie there whose writers waited for their syncs, the second
+waited with the lock held until everything before it was synced: damage. One alone, with no such
+claim, can be the survivor of several writes of one commit that were all in flight when the power
+went: a torn tail.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ class Tail:
         return error
 
 
-def examine(data: bytes, path: str, offset: int) -> Tail:
-    """Judge the bytes found from offset to the end of a segment."""
+def examine(data: bytes, path: str, offset: int, number: int) -> Tail:
+    """Judge the bytes from offset to the end of a segment, where batch number should begin."""
     later = 0
     at = data.find(fmt.MAGIC, _claimed(data, path, offset))
     while at >= 0:
@@ -58,10 +60,12 @@ def examine(data: bytes, path: str, offset: int) -> Tail:
         if opened is None:
             at = data.find(fmt.MAGIC, at + 1)
             continue
+        at = data.find(fmt.MAGIC, at + opened.header.size)
+        if opened.header.number <= number:
+            continue
         if opened.header.durable_end > offset:
             return Tail(path, offset, len(data), acknowledged=True)
         later += not opened.header.flags & fmt.LOOSE
-        at = data.find(fmt.MAGIC, at + opened.header.size)
     return Tail(path, offset, len(data), acknowledged=later >= 2)
 
 

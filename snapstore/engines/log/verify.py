@@ -55,22 +55,23 @@ def _segment(segment: Segment, *, last: bool) -> Iterator[Problem | int]:
     while start < size:
         try:
             for offset, opened in segment.scan(start, size):
-                yield from _chain(path, offset, opened, previous)
+                _follows(path, offset, opened, previous)
                 yield from _records(path, offset, opened)
                 previous, start = opened, offset + opened.header.size
                 yield start
         except SnapstoreError as error:
-            problem, start = _bad_bytes(segment, start, size, last, error)
+            number = previous.header.number + 1 if previous else 0
+            problem, start = _bad_bytes(segment, start, number, last, error)
             previous = None
             yield problem
 
 
 def _bad_bytes(
-    segment: Segment, start: int, size: int, last: bool, error: SnapstoreError
+    segment: Segment, start: int, number: int, last: bool, error: SnapstoreError
 ) -> tuple[Problem, int]:
     """What bad bytes from start on mean, and where reading can go on."""
-    path = str(segment.path)
-    tail = examine(os.pread(segment.fd, size - start, start), path, start)
+    path, size = str(segment.path), segment.size()
+    tail = examine(os.pread(segment.fd, size - start, start), path, start, number)
     if last and not tail.acknowledged:
         message = (f"torn tail: {tail.length} bytes that were never acknowledged; "
                    "the next save sets them aside")  # fmt: skip
@@ -80,13 +81,14 @@ def _bad_bytes(
     return Problem("damaged_batch", path, start, None, message), following
 
 
-def _chain(path: str, offset: int, opened: Batch, previous: Batch | None) -> Iterator[Problem]:
+def _follows(path: str, offset: int, opened: Batch, previous: Batch | None) -> None:
+    """Raises Corrupt for a batch that is whole but stands where it was not written."""
     if previous is None:
         return
     follows = opened.header.number == previous.header.number + 1
     linked = opened.header.previous == previous.digest[: fmt.CHAIN_SIZE]
     if not (follows and linked):
-        yield Problem("broken_chain", path, offset, None, "a batch does not follow the one before")
+        raise Corrupt("a batch does not follow the one before", path=path, offset=offset)
 
 
 def _records(path: str, offset: int, opened: Batch) -> Iterator[Problem]:

@@ -1,0 +1,103 @@
+"""snapstore log: the turns of a line, or of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import click
+
+from snapstore import Snapshot, Store
+from snapstore.snapshot import Line
+from snapstore.textdiff import text_of
+from snapstore_cli import documents
+from snapstore_cli.command import Command
+from snapstore_cli.documents import Names
+from snapstore_cli.invocation import Invocation
+from snapstore_cli.render import graph, turns
+from snapstore_cli.render.style import Look
+
+
+@click.command(cls=Command)
+@click.argument("rev", required=False)
+@click.option("--graph", "as_graph", is_flag=True, help="Draw where lines fork.")
+@click.option("--all", "every", is_flag=True, help="The turns of all sessions and tags.")
+@click.option("-n", "most", type=click.IntRange(min=0), metavar="N", help="At most N turns.")
+@click.option("--oneline", is_flag=True, help="Only id and label.")
+@click.option("--grep", metavar="TEXT", help="Turns whose label or new messages hold this text.")
+@click.option("--touched", metavar="PATH", help="Turns that changed this file.")
+@click.pass_obj
+def log(
+    run: Invocation,
+    rev: str | None,
+    as_graph: bool,
+    every: bool,
+    most: int | None,
+    oneline: bool,
+    grep: str | None,
+    touched: str | None,
+) -> None:
+    """The turns of a session, newest first; all of them unless -n says otherwise.
+
+    REV is a session, or any turn to start from. Each line tells id, turn, time, label, how many
+    messages the turn added, and which sessions and tags stand on it.
+
+    \b
+    Examples:
+      snapstore log
+      snapstore log fix-login -n 10
+      snapstore log --graph --all
+      snapstore log --grep "timeout"
+    """
+    store = run.store
+    at = documents.names(store)
+    if every:
+        session, found = None, _all(store, at)
+    else:
+        revision = run.revision(rev)
+        session, found = revision.session, iter(Line(store.objects, revision.snapshot.raw_id))
+    if grep is not None:
+        found = (snapshot for snapshot in found if _mentions(snapshot, grep))
+    if touched is not None:
+        run.out.note(f"no turn holds files, so none touched {touched}")
+        found = iter(())
+    found = islice(found, most)
+    if run.out.json:
+        entries = [documents.turn(snapshot, at) for snapshot in found]
+        run.out.document({"session": session, "snapshots": entries})
+    elif as_graph:
+        run.out.lines(_drawn(found, at, run.out.look, oneline), page=True)
+    else:
+        run.out.lines(turns.log(found, at, run.out.look, one_line=oneline), page=True)
+
+
+def _all(store: Store, at: Names) -> Iterator[Snapshot]:
+    """Every turn that a session or tag leads to, newest first, children before parents."""
+    found: dict[str, Snapshot] = {}
+    for head in at:
+        for snapshot in Line(store.objects, bytes.fromhex(head)):
+            if snapshot.id in found:
+                break
+            found[snapshot.id] = snapshot
+    return (found[node.id] for node in graph.newest_first(map(_node, found.values())))
+
+
+def _node(snapshot: Snapshot) -> graph.Node:
+    return graph.Node(snapshot.id, snapshot.parent, snapshot.time.timestamp())
+
+
+def _drawn(found: Iterable[Snapshot], at: Names, look: Look, one_line: bool) -> Iterator[str]:
+    listed = {snapshot.id: snapshot for snapshot in found}
+    glyphs = graph.UNICODE if look.unicode else graph.ASCII
+    for strokes, node in graph.draw(map(_node, listed.values()), glyphs):
+        if node is None:
+            yield strokes
+        else:
+            yield turns.beside(strokes, listed[node.id], at, look, one_line=one_line)
+
+
+def _mentions(snapshot: Snapshot, text: str) -> bool:
+    if text in snapshot.label:
+        return True
+    added, length = snapshot.added(), len(snapshot.history)
+    return any(text in text_of(message) for message in snapshot.history[length - added :])

@@ -1,0 +1,166 @@
+"""snapstore resume: what a harness needs to go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from snapstore import InvalidInput, NotFound, SessionInfo, Snapshot, Store, pairs, refs
+from snapstore.revisions import Revision
+from snapstore_cli import documents
+from snapstore_cli.command import Command
+from snapstore_cli.deep import with_room
+from snapstore_cli.invocation import Invocation
+from snapstore_cli.json_values import jsonable
+from snapstore_cli.render import messages as rendered
+from snapstore_cli.render import turns, words
+from snapstore_cli.render.style import Look
+
+_LAST_MESSAGES = 4
+_LINES_A_MESSAGE = 6
+_PICKED = 15
+"""Sessions that the picker offers."""
+
+
+@click.command(cls=Command)
+@click.argument("rev", required=False)
+@click.option(
+    "--format",
+    "harness",
+    type=click.Choice(["anthropic", "openai", "claude-code", "codex"]),
+    help="Print the messages as this API or program takes them.",
+)
+@click.pass_obj
+def resume(run: Invocation, rev: str | None, harness: str | None) -> None:
+    """What is needed to go on from a turn: messages, scratchpad, calls that wait for a result.
+
+    Without REV a terminal offers the sessions to pick from; elsewhere it is the session saved
+    last. --format anthropic or openai prints the array of messages, as it was stored.
+
+    \b
+    Examples:
+      snapstore resume fix-login
+      snapstore resume fix-login --json
+      snapstore resume fix-login@3 --format anthropic > messages.json
+    """
+    found = _chosen(run) if rev is None else run.revision(rev)
+    snapshot = found.snapshot
+    if harness is not None and not run.out.json:
+        _print_messages(run, snapshot, harness)
+        return
+    if run.out.json:
+        whole = documents.whole_turn(snapshot)
+        keys = ("id", "turn", "messages", "scratchpad", "pending_tool_calls")
+        run.out.document({"session": found.session, **{key: whole[key] for key in keys}})
+        return
+    at = documents.names(run.store)
+    run.out.lines(_page(found, at, run.out.look), page=True)
+
+
+# --- which session -----------------------------------------------------------------------------
+
+
+def _chosen(run: Invocation) -> Revision:
+    if run.settings.session is not None:
+        return run.revision(None)
+    store = run.store
+    name = _pick(run, store) if run.may_ask else last_saved(store)
+    head = run.existing_session(name).head
+    assert head is not None
+    return Revision(head, name, None)
+
+
+def last_saved(store: Store) -> str:
+    """The session that was saved last and is still there. Raises NotFound when there is none."""
+    for move in store.engine.reflog():
+        name = move.ref.removeprefix(refs.SESSIONS)
+        if move.op == "save" and name != move.ref and store.exists(name):
+            return name
+    newest = max(store.sessions(), key=_saved_at, default=None)
+    if newest is None:
+        raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
+    return newest.name
+
+
+def _saved_at(info: SessionInfo) -> float:
+    return info.time.timestamp() if info.time else 0.0
+
+
+def _pick(run: Invocation, store: Store) -> str:
+    listed = sorted(store.sessions(), key=_saved_at, reverse=True)[:_PICKED]
+    if not listed:
+        raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
+    look = run.out.look
+    for number, info in enumerate(listed, 1):
+        name = look.style("name", info.name)
+        told = f"turn {info.turn}, {words.count(info.messages, 'message')}, {look.time(info.time)}"
+        click.echo(f"{number:>3}  {name}  {look.style('dim', told)}", err=True)
+    number = click.prompt(
+        "session", type=click.IntRange(1, len(listed)), default=1, show_default=True, err=True
+    )
+    return listed[number - 1].name
+
+
+# --- as a page -----------------------------------------------------------------------------------
+
+
+def _page(found: Revision, at: documents.Names, look: Look) -> Iterator[str]:
+    snapshot = found.snapshot
+    yield from turns.head(snapshot, found.session, at, look)
+    yield ""
+    total = len(snapshot.history)
+    last = max(0, total - _LAST_MESSAGES)
+    start = pairs.border_before(total, snapshot.history, last)  # no result without its call
+    if start:
+        yield look.style("dim", f"the last {total - start} of {words.count(total, 'message')}")
+        yield ""
+    limit = _LINES_A_MESSAGE if look.terminal else None
+    yield from rendered.page(snapshot.history[start:], start, look, limit)
+    waiting = documents.pending(snapshot)
+    for call in waiting:
+        told = f"{call['name']} ({call['id']}) in message #{call['index']} has no result yet"
+        yield look.style("warning", words.one_line(told))
+    if waiting:
+        yield ""
+    yield from turns.scratchpad(snapshot, look)
+    if snapshot.scratchpad:
+        yield ""
+    if found.session is not None:
+        yield look.style("dim", f"go on: snapstore save -s {found.session} --messages FILE")
+
+
+# --- as an API takes it ---------------------------------------------------------------------------
+
+
+def _print_messages(run: Invocation, snapshot: Snapshot, harness: str) -> None:
+    if harness in ("claude-code", "codex"):
+        raise InvalidInput(
+            f"a transcript for {harness} cannot be written yet",
+            hint="--format anthropic or openai prints the messages",
+        )
+    messages = list(snapshot.history)
+    odd = [n for n, message in enumerate(messages) if not _fits(message, harness)]
+    if odd:
+        first = f"message {odd[0]}" + (f" and {len(odd) - 1} more" if len(odd) > 1 else "")
+        run.out.warn(f"{first} may not be in the shape that {harness} takes; printed as stored")
+    indent = 2 if run.out.look.terminal else None
+    print(with_room(lambda: json.dumps(messages, indent=indent, default=jsonable)))
+
+
+def _fits(message: Any, harness: str) -> bool:
+    if not isinstance(message, dict):
+        return False
+    content = message.get("content")
+    if harness == "anthropic":
+        blocks = isinstance(content, list) and all(isinstance(b, dict) for b in content)
+        return message.get("role") in ("user", "assistant") and (isinstance(content, str) or blocks)
+    kinds = (
+        {b.get("type") for b in content if isinstance(b, dict)}
+        if isinstance(content, list)
+        else set()
+    )
+    roles = ("system", "developer", "user", "assistant", "tool", "function")
+    return message.get("role") in roles and not kinds & {"tool_use", "tool_result", "thinking"}

@@ -1,0 +1,66 @@
+"""snapstore status: where you stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from snapstore import Session, refs
+from snapstore_cli import documents
+from snapstore_cli.command import Command
+from snapstore_cli.documents import Names
+from snapstore_cli.invocation import DEFAULT_SESSION, Invocation
+from snapstore_cli.render import moves, words
+
+
+@click.command(cls=Command)
+@click.pass_obj
+def status(run: Invocation) -> None:
+    """Where you stand: the store, the session and its turn, calls without a result, the last move.
+
+    \b
+    Examples:
+      snapstore status
+      snapstore status -s fix-login --json
+    """
+    store = run.store
+    session = store.session(run.session_name_or_none or DEFAULT_SESSION)
+    head = session.head
+    waiting = documents.pending(head)
+    if run.out.json:
+        fields = {
+            "store": run.place,
+            "session": session.name,
+            "turn": session.turn,
+            "head": head.id if head else None,
+            "dirty": None,
+            "pending_tool_calls": waiting,
+        }
+        run.out.document(fields)
+        return
+    run.out.lines(_lines(run, session, documents.names(store), waiting))
+
+
+def _lines(
+    run: Invocation, session: Session, at: Names, waiting: list[dict[str, object]]
+) -> Iterator[str]:
+    look, head = run.out.look, session.head
+    rows = {"store": run.place, "session": look.style("name", session.name)}
+    if head is None:
+        rows["turn"] = "none yet"
+    else:
+        label = f"  {words.one_line(head.label)}" if head.label else ""
+        number = look.style("id", words.short(head.id))
+        rows["turn"] = f"{head.turn}  {number}{label}  {look.style('dim', look.time(head.time))}"
+        others = [name for name in at.get(head.id, ()) if name != session.name]
+        rows["also here"] = ", ".join(others)
+        rows["messages"] = f"{len(head.history):,}"
+        rows["scratchpad"] = words.count(len(head.scratchpad), "key") if head.scratchpad else ""
+    names = ", ".join(words.one_line(f"{c['name']} ({c['id']})") for c in waiting)
+    rows["pending"] = look.style("warning", f"no result yet for {names}") if waiting else ""
+    last = next((m for m in run.store.engine.reflog() if m.ref != refs.CURRENT), None)
+    rows["last move"] = moves.sentence(last, look) if last else ""
+    for name, text in rows.items():
+        if text:
+            yield f"{look.style('dim', f'{name:<10}')}  {text}"

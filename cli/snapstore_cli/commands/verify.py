@@ -1,0 +1,66 @@
+"""snapstore verify (fsck): every byte and every link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from snapstore.engine import Problem
+from snapstore_cli.command import Command
+from snapstore_cli.invocation import Invocation
+from snapstore_cli.progress import Bar
+from snapstore_cli.render.words import count, one_line
+
+_DAMAGE = 5
+
+
+@click.command(cls=Command)
+@click.pass_context
+def verify(context: click.Context) -> None:
+    """Read everything again: each object against its hash, each link from each session and turn.
+
+    Exits with 5 when something that was saved is damaged. What costs nothing, such as the torn
+    tail that a crash leaves, is a warning.
+
+    \b
+    Examples:
+      snapstore verify
+      snapstore verify --json
+    """
+    run: Invocation = context.obj
+    store = run.store
+    with Bar(run.settings) as bar:
+        problems = store.verify(bar.progress)
+    damage = [problem for problem in problems if not problem.harmless]
+    objects = store.engine.stats().objects
+    if run.out.json:
+        listed = [_document(problem) for problem in problems]
+        run.out.document({"ok": not damage, "objects": objects, "problems": listed})
+    else:
+        for problem in problems:
+            if problem.harmless:
+                run.out.warn(_line(problem))
+        run.out.lines(run.out.look.style("error", _line(problem)) for problem in damage)
+        verdict = count(len(damage), "problem") if damage else "all is well"
+        run.out.say(f"{count(objects, 'object')} checked: {verdict}")
+    if damage:
+        context.exit(_DAMAGE)
+
+
+def _document(problem: Problem) -> dict[str, Any]:
+    return {
+        "kind": problem.kind,
+        "path": problem.path,
+        "offset": problem.offset,
+        "id": problem.id.hex() if problem.id else None,
+        "message": problem.message,
+        "harmless": problem.harmless,
+    }
+
+
+def _line(problem: Problem) -> str:
+    place = problem.path or ""
+    if problem.offset is not None:
+        place += f" at {problem.offset}"
+    return one_line(f"{problem.kind}: {problem.message}" + (f" ({place})" if place else ""))

@@ -1,0 +1,1 @@
+"""Programs that the tour copies into its scratch folder, shows and runs."""

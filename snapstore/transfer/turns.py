@@ -1,0 +1,112 @@
+"""The lines of a transcript as snapshots: the same turns make the same ids, wherever and whenever.
+
+A snapshot made here holds what the transcript tells of its turn and nothing else: the turn's own
+time, not that of the import; no path; none of the facts that change while a session goes on. So a
+transcript that has grown makes the snapshots that it made before and then new ones, and two stores
+that import the same bytes hold the same ids. Lines that begin alike share the snapshots of their
+beginning.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from snapstore import values
+from snapstore.formats.transcript import Line, Turn
+from snapstore.objects import Objects, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLine:
+    """A line as snapshots, not yet committed."""
+
+    line: Line
+    ids: tuple[bytes, ...]
+    """The snapshot of each turn."""
+    shared: int
+    """How many of them, from the first, are those of another line of the session."""
+    stage: Stage
+
+    @property
+    def head(self) -> bytes:
+        """The snapshot of the last turn."""
+        return self.ids[-1]
+
+    @property
+    def parts_from(self) -> bytes | None:
+        """The last snapshot that it shares with another line of the session."""
+        return self.ids[self.shared - 1] if self.shared else None
+
+
+class Teller:
+    """Makes the snapshots of one session's lines, one line after the other.
+
+    Tick is called with the number of turns that were told since.
+    """
+
+    def __init__(self, objects: Objects, harness: str, tick: Callable[[int], None]) -> None:
+        self._objects = objects
+        self._harness = harness
+        self._tick = tick
+        self._told: list[StagedLine] = []
+
+    def stage(self, line: Line) -> StagedLine:
+        """The line's snapshots; the lines staged before are to be committed before this one."""
+        objects = self._objects
+        stage = Stage(objects)
+        ids = list(self._beginning(line.turns))
+        last = objects.snapshots.record(ids[-1]) if ids else None
+        time, history = (last.time, last.history) if last else (0, None)
+        self._tick(len(ids))
+        for turn in line.turns[len(ids) :]:
+            time = time if turn.time is None else turn.time
+            history = self._history(stage, history, turn)
+            snapshot_id, _ = objects.snapshots.create(
+                ids[-1] if ids else None,
+                stage.put_snapshot,
+                time=time,
+                history=history,
+                label=turn.label,
+                meta=self._meta(line, turn, first=not ids),
+            )
+            ids.append(snapshot_id)
+            self._tick(1)
+        return self._told_as(line, tuple(ids), stage)
+
+    def _beginning(self, turns: Sequence[Turn]) -> Sequence[bytes]:
+        """The snapshots of those first turns that are the very objects of a line told before."""
+        known = [
+            told.ids[: _same_beginning(told.line.turns, turns, operator.is_)] for told in self._told
+        ]
+        return max(known, key=len, default=())
+
+    def _told_as(self, line: Line, ids: tuple[bytes, ...], stage: Stage) -> StagedLine:
+        shared = [_same_beginning(told.ids, ids, operator.eq) for told in self._told]
+        told = StagedLine(line, ids, max(shared, default=0), stage)
+        self._told = [*self._told[:1], told]  # formats share turns with these lines only
+        return told
+
+    def _meta(self, line: Line, turn: Turn, *, first: bool) -> bytes:
+        meta = {"harness": self._harness, **line.start, **turn.meta} if first else dict(turn.meta)
+        return values.encode(meta, path="meta") if meta else b""
+
+    def _history(self, stage: Stage, before: bytes | None, turn: Turn) -> bytes | None:
+        lists = self._objects.lists
+        ids = [stage.put_content(values.encode_json(message)) for message in turn.messages]
+        if not turn.replaces:
+            return lists.append(before, ids, stage.put_node) if ids else before
+        if not ids:
+            return None
+        kept = _same_beginning(lists.slice(before, 0, len(ids)), ids, operator.eq)
+        return lists.replace(before, kept, ids[kept:], stage.put_node)
+
+
+def _same_beginning(
+    one: Sequence[Any], other: Sequence[Any], same: Callable[[Any, Any], bool]
+) -> int:
+    """How many of the first members are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if not same(a, b)), min(len(one), len(other)))

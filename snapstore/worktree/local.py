@@ -1,0 +1,66 @@
+"""What a store keeps on this machine for the directories that it captures.
+
+    cache/files-KEY        stat cache of a directory: safe to delete at any time
+    restore/KEY.lock       flock target, taken by whoever captures or restores the directory
+    restore/KEY.journal    a restore that is at work, or was interrupted (see journal)
+
+KEY is the start of the hash of the directory's path. A store that has no directory of its own keeps
+none of this: its captures read everything once more in each process, and a restore that is killed
+is not taken up again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from snapstore.disk import DISK, Disk
+from snapstore.ids import object_id
+
+LOCK_TIMEOUT = 600.0
+"""Seconds that a capture waits for a restore of the same directory by another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The directory of a local store, and the disk to write it with."""
+
+    root: Path
+    disk: Disk = DISK
+    durable: bool = True
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the store's directory; None while there is none."""
+        try:
+            info = self.root.stat()
+        except OSError:
+            return None
+        return info.st_dev, info.st_ino
+
+    def stat_cache(self, worktree: bytes) -> Path:
+        """The file of a directory's stat cache."""
+        return self.root / "cache" / f"files-{_key(worktree)}"
+
+    def journal(self, worktree: bytes) -> Path:
+        """The file of a directory's journal."""
+        return self.root / "restore" / f"{_key(worktree)}.journal"
+
+    @contextlib.contextmanager
+    def locked(self, worktree: bytes) -> Iterator[None]:
+        """Keep other processes from capturing or restoring this directory. Raises Locked."""
+        folder = self.root / "restore"
+        self.disk.make_dir(folder)
+        fd = self.disk.open_lock(folder / f"{_key(worktree)}.lock")
+        try:
+            self.disk.lock(fd, timeout=LOCK_TIMEOUT)
+            yield
+        finally:
+            os.close(fd)
+
+
+def _key(worktree: bytes) -> str:
+    return object_id(worktree).hex()[:32]

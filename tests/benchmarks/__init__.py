@@ -1,0 +1,1 @@
+"""Measurements. Not part of the test run: ``python -m tests.benchmarks.core`` and the like."""

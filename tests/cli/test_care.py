@@ -1,0 +1,122 @@
+"""snapstore status, stats, verify and gc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import Shell, plain
+
+
+def segment(shell: Shell) -> Path:
+    return max((shell.store / "log").glob("*.seg"))
+
+
+def test_status_of_a_store_without_turns(shell: Shell) -> None:
+    told = shell.ok("status", "--json").json
+    assert told == {
+        "schema": 1,
+        "store": str(shell.store),
+        "session": "main",
+        "turn": 0,
+        "head": None,
+        "dirty": None,
+        "pending_tool_calls": [],
+    }
+    assert "none yet" in shell.ok("status").out
+
+
+def test_status_tells_the_last_move(two_lines: Shell) -> None:
+    two_lines.ok("rewind", "a@1")
+    assert "rewind of a" in two_lines.ok("status").out
+
+
+def test_stats_counts_what_sessions_share_once(two_lines: Shell) -> None:
+    told = two_lines.ok("stats", "--json").json
+    assert (told["sessions"], told["turns"]) == (2, 6)
+    assert told.keys() == {"schema", "objects", "bytes", "logical_bytes", "sessions", "turns"}
+    assert "█" in two_lines.ok("stats", columns=80).out
+    assert "█" not in two_lines.ok("stats").out
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_stats_fit_the_terminal(two_lines: Shell, columns: int) -> None:
+    assert all(len(line) <= columns for line in plain(two_lines.ok("stats", columns=columns).lines))
+
+
+def test_a_whole_store_verifies(two_lines: Shell) -> None:
+    told = two_lines.ok("verify", "--json").json
+    assert told["ok"] is True and told["problems"] == [] and told["objects"] > 20
+    assert two_lines.ok("verify").lines[-1].endswith("all is well")
+
+
+def test_damage_is_exit_5_and_names_file_and_offset(two_lines: Shell) -> None:
+    path = segment(two_lines)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    path.write_bytes(data)
+    result = two_lines("verify", "--json")
+    assert result.code == 5 and result.json["ok"] is False
+    assert any(
+        path.name in (problem["path"] or "") and problem["offset"] is not None
+        for problem in result.json["problems"]
+    )
+    assert path.name in two_lines("verify").out
+    refused = two_lines("save", "-s", "a", "--set", "x=1", "--json")
+    assert refused.code == 5 and refused.error["code"] == "corrupt"
+
+
+def test_a_torn_tail_is_a_warning(two_lines: Shell) -> None:
+    with segment(two_lines).open("ab") as file:
+        file.write(b"half a batch")
+    result = two_lines.ok("verify", "--json")
+    assert result.json["ok"] is True and result.json["problems"]
+    assert "warning" in two_lines.ok("verify").err
+
+
+def test_gc_shows_what_nothing_reaches_and_removes_nothing(two_lines: Shell) -> None:
+    assert two_lines.ok("gc", "--json").json == {
+        "schema": 1,
+        "objects": 0,
+        "bytes": 0,
+        "applied": False,
+    }
+    two_lines.ok("rewind", "a@1")
+    two_lines.ok("delete", "b")
+    assert two_lines.ok("gc", "--json").json["objects"] == 0
+    with two_lines.open() as store:
+        from snapstore.objects import Stage
+
+        stage = Stage(store.objects)
+        stage.put_content(b"left over")
+        stage.commit()
+    told = two_lines.ok("gc", "--json").json
+    assert (told["objects"], told["bytes"]) == (1, len(b"left over"))
+    assert two_lines.ok("gc", "--json").json == told
+
+
+def test_reading_commands_leave_the_store_as_it_is(two_lines: Shell) -> None:
+    def picture() -> dict[Path, bytes]:
+        files = (p for p in two_lines.store.rglob("*") if p.is_file())
+        return {p: p.read_bytes() for p in files if "cache" not in p.parts}
+
+    before = picture()
+    for command in (
+        "status", "sessions", "log --graph --all", "show a", "diff a b", "op log", "scratch list",
+        "find question", "resume", "stats", "verify", "gc", "tag", "rewind a@1 --dry-run",
+    ):  # fmt: skip
+        two_lines.ok(*command.split())
+    assert picture() == before
+
+
+def test_a_damaged_session_does_not_hide_the_others(shell: Shell) -> None:
+    shell.save("a", "x" * 400)
+    end = segment(shell).stat().st_size
+    shell.save("b", "y" * 400)
+    path = segment(shell)
+    data = path.read_bytes()
+    path.write_bytes(data[:end] + bytes(64) + data[end + 64 :])
+    for cached in (shell.store / "cache").glob("*"):
+        cached.unlink()
+    assert shell.ok("show", "a", "--json").json["messages"] == ["x" * 400]
+    assert "a" in [entry["name"] for entry in shell.ok("sessions", "--json").json["sessions"]]

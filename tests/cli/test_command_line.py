@@ -1,0 +1,163 @@
+"""Global options, help, and where the store and the session come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+from snapstore_cli.command import LazyCommand
+from snapstore_cli.main import COMMANDS
+
+TABLE = [command for section in COMMANDS.values() for command in section]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--json", "-s", "a", "scratch", "get", "step"),
+        ("scratch", "--json", "-s", "a", "get", "step"),
+        ("scratch", "get", "step", "-s", "a", "--json"),
+        ("--json", "scratch", "-s", "a", "get", "step"),
+        ("scratch", "get", "--json", "step", "--session=a"),
+    ],
+)
+def test_global_options_may_stand_before_between_and_after_commands(
+    two_lines: Shell, args: tuple[str, ...]
+) -> None:
+    assert two_lines.ok(*args).json == {"schema": 1, "key": "step", "value": 5}
+
+
+def test_of_a_global_option_given_twice_the_later_one_counts(two_lines: Shell) -> None:
+    assert two_lines.ok("-s", "a", "scratch", "get", "step", "-s", "a").out == "5\n"
+    assert two_lines.ok("-s", "a", "status", "-s", "b", "--json").json["session"] == "b"
+
+
+def test_help_comes_with_either_option_and_names_every_command(shell: Shell) -> None:
+    assert shell.ok("-h").out == shell.ok("--help").out == shell.ok().out
+    names = {line.split()[0].rstrip(",") for line in shell.ok("-h").lines if line.startswith("  ")}
+    assert {command.name for command in TABLE} <= names
+
+
+@pytest.mark.parametrize("command", TABLE, ids=lambda command: command.name)
+def test_every_command_has_help_with_an_example(shell: Shell, command: LazyCommand) -> None:
+    told = shell.ok(command.name, "--help").out
+    if "Commands:" not in told:
+        assert f"snapstore {command.name}" in told.split("Options:")[0].split("\n", 1)[1]
+
+
+def test_an_alias_is_the_command_itself(two_lines: Shell) -> None:
+    assert two_lines.ok("list").out == two_lines.ok("sessions").out
+    assert two_lines.ok("fsck").out == two_lines.ok("verify").out
+    assert two_lines.ok("reflog").out == two_lines.ok("op", "log").out
+
+
+def test_an_unknown_command_is_told_with_those_that_are_near(shell: Shell) -> None:
+    result = shell("lgo")
+    assert (result.code, result.out) == (2, "")
+    assert "there is no command 'lgo'; did you mean log?" in result.err
+
+
+def test_version_is_that_of_the_library(shell: Shell) -> None:
+    import snapstore
+
+    assert shell.ok("--version").out == f"snapstore {snapstore.__version__}\n"
+
+
+# --- where the store is ------------------------------------------------------------------------
+
+
+def test_the_nearest_store_upwards_is_used(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.save("here", "x")
+    below = shell.folder / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert shell.ok("status", "--json").json["store"] == str(shell.store)
+    (shell.folder / "a" / ".snapstore").mkdir()
+    assert shell("status").code == 10
+
+
+def test_an_option_goes_before_the_environment_and_that_before_the_directory(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SNAPSTORE_STORE", str(tmp_path / "named"))
+    shell.ok("save", "-s", "in-env", "--messages", "-", stdin="[1]")
+    shell.ok("save", "-s", "in-option", "--store", str(tmp_path / "other"), stdin="")
+    assert [row[0] for row in shell.ok("sessions").rows] == ["in-env"]
+    assert [r[0] for r in shell.ok("--store", str(tmp_path / "other"), "list").rows] == [
+        "in-option"
+    ]
+    monkeypatch.delenv("SNAPSTORE_STORE")
+    assert shell.ok("sessions").out == ""
+
+
+def test_without_any_store_around_the_users_data_directory_is_used(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert shell("log").code == 10
+    shell.ok("save", "--messages", "-", stdin="[1]")
+    place = Path(shell.ok("status", "--json").json["store"])
+    assert place.is_relative_to(tmp_path / "home") and (place / "FORMAT").is_file()
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_init_is_safe_to_repeat(shell: Shell) -> None:
+    shell.save("kept", "x")
+    again = shell.ok("init", "--json").json
+    assert again == {"schema": 1, "store": str(shell.store), "created": False}
+    assert [row[0] for row in shell.ok("sessions").rows] == ["kept"]
+    assert shell.ok("init", "sub/project", "--json").json["created"] is True
+
+
+def test_reading_where_there_is_no_store_makes_none(shell: Shell, tmp_path: Path) -> None:
+    none = tmp_path / "none"
+    for command in ("log", "show", "sessions", "status", "verify", "stats", "gc", "undo"):
+        result = shell(command, "--store", str(none))
+        assert (result.code, result.out) == (10, ""), command
+    assert not none.exists()
+
+
+# --- which session -----------------------------------------------------------------------------
+
+
+def test_the_first_save_without_a_name_goes_to_main(shell: Shell) -> None:
+    assert shell.ok("save", "--json", "--set", "a=1").json["session"] == "main"
+    assert shell.ok("status", "--json").json["session"] == "main"
+
+
+def test_save_and_switch_make_their_session_the_current_one(two_lines: Shell) -> None:
+    assert two_lines.ok("status", "--json").json["session"] == "b"
+    two_lines.ok("switch", "a")
+    assert two_lines.ok("show", "--json").json["turn"] == 5
+    assert two_lines.ok("show", "@@2", "--json").json["turn"] == 2
+    two_lines.save("b", "more")
+    assert [row[0] for row in two_lines.ok("sessions").rows if row[-1] == "*"] == ["b"]
+
+
+def test_a_session_that_the_library_made_is_found_when_it_is_called_main(shell: Shell) -> None:
+    with shell.open() as store:
+        store.session("main").save("from the library")
+    assert shell.ok("log").rows[0][3] == "from the library"
+
+
+def test_without_a_session_the_error_says_how_to_name_one(shell: Shell) -> None:
+    result = shell("log")
+    assert result.code == 3 and "-s" in result.err
+
+
+def test_the_current_session_follows_a_rename_and_its_undo(two_lines: Shell) -> None:
+    two_lines.ok("rename", "b", "better")
+    assert two_lines.ok("status", "--json").json["session"] == "better"
+    two_lines.ok("undo")
+    assert two_lines.ok("status", "--json").json["session"] == "b"
+
+
+def test_saving_never_revives_a_deleted_session_unasked(two_lines: Shell) -> None:
+    two_lines.ok("delete", "b")
+    refused = two_lines("save", "--set", "x=1")
+    assert refused.code == 3 and "deleted" in refused.err and "undo -s b" in refused.err
+    assert two_lines.ok("save", "-s", "b", "--set", "x=1", "--json").json["turn"] == 1

@@ -1,0 +1,198 @@
+"""snapstore import: what becomes of files and folders, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shell import Shell
+
+
+def row(uuid: str, parent: str | None, role: str, text: str, **more: Any) -> dict[str, Any]:
+    content = text if role == "user" else [{"type": "text", "text": text}]
+    return {
+        "parentUuid": parent,
+        "type": role,
+        "message": {"role": role, "content": content},
+        "uuid": uuid,
+        "timestamp": f"2030-01-01T00:00:{int(uuid[1:]):02}.000Z",
+        "sessionId": "S1",
+        "cwd": "/w",
+        "isSidechain": False,
+        **more,
+    }
+
+
+TALK = [
+    row("u1", None, "user", "count the files"),
+    row("a2", "u1", "assistant", "there are two"),
+    row("u3", "a2", "user", "and the old way?"),
+    row("a4", "u3", "assistant", "old answer"),
+    row("u5", "a2", "user", "and the new way?"),
+    row("a6", "u5", "assistant", "new answer"),
+]
+
+
+def write(path: Path, rows: list[dict[str, Any]], end: str = "") -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + end)
+    return str(path)
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> str:
+    return write(tmp_path / "talk.jsonl", TALK)
+
+
+def names(shell: Shell) -> list[str]:
+    return [session["name"] for session in shell.ok("sessions", "--json").json["sessions"]]
+
+
+def test_a_transcript_becomes_a_session_and_its_branches(shell: Shell, talk: str) -> None:
+    found = shell.ok("import", talk, "--as", "t", "--json").json
+    assert found == {
+        "schema": 1,
+        "sessions": [
+            {
+                "name": "t",
+                "source": str(Path(talk).resolve()),
+                "rows": 6,
+                "turns": 2,
+                "messages": 4,
+                "branches": 2,
+                "warnings": [],
+                "created": True,
+            }
+        ],
+        "skipped": [],
+    }
+    assert names(shell) == ["t", "t/branch-1"]
+    log = shell.ok("log", "t", "--json").json["snapshots"]
+    assert [(s["label"], s["time"]) for s in log] == [
+        ("and the new way?", "2030-01-01T00:00:06Z"),
+        ("count the files", "2030-01-01T00:00:02Z"),
+    ]
+    parted = shell.ok("diff", "t", "t/branch-1", "--json").json
+    assert parted["base"]["turn"] == 1
+
+
+def test_it_prints_a_line_a_session(shell: Shell, talk: str) -> None:
+    first, again = (shell.ok("import", talk) for _ in range(2))
+    told = ["count-the-files", "2 turns", "4 messages", "2 branches", "0 warnings"]
+    assert first.rows == [[*told, "new"]]
+    assert again.rows == [[*told, "unchanged"]]
+    assert first.err == again.err == ""
+
+
+def test_the_current_session_stays_what_it_was(shell: Shell, talk: str) -> None:
+    shell.save("mine", {"role": "user", "content": "hi"})
+    shell.ok("import", talk)
+    assert shell.ok("status", "--json").json["session"] == "mine"
+
+
+def test_warnings_are_counted_and_shown_when_they_are_few_or_asked_for(
+    shell: Shell, tmp_path: Path
+) -> None:
+    cut = write(tmp_path / "cut.jsonl", TALK, end='{"type": "user", "mess')
+    result = shell.ok("import", cut, "--as", "cut")
+    assert result.rows[0][-2] == "1 warning"
+    assert "line 7: cut short at the end of the file" in result.err
+    torn = write(tmp_path / "torn.jsonl", TALK, end="{\n" * 5)
+    short, long = shell.ok("import", torn, "--as", "a"), shell.ok("import", torn, "--as", "b", "-v")
+    assert "5 warnings; -v shows them" in short.err
+    assert long.err.count("not JSON") == 5
+    assert len(shell.ok("import", torn, "--as", "a", "--json").json["sessions"][0]["warnings"]) == 5
+
+
+def test_a_folder_is_searched_and_what_is_no_session_is_passed_over(
+    shell: Shell, tmp_path: Path
+) -> None:
+    folder = tmp_path / "projects"
+    write(folder / "b" / "deep" / "one.jsonl", TALK)
+    (folder / "a.json").write_text(json.dumps([{"role": "user", "content": "plain"}]))
+    (folder / "package.json").write_text('{"name": "x"}')
+    (folder / "notes.txt").write_text("not looked at")
+    result = shell.ok("import", str(folder))
+    assert [row[0] for row in result.rows] == ["plain", "count-the-files"]
+    assert "passed over 1 file" in result.err
+    found = shell.ok("import", str(folder), "--json").json
+    assert [Path(skipped["path"]).name for skipped in found["skipped"]] == ["package.json"]
+    assert "no session format" in found["skipped"][0]["reason"]
+
+
+def test_a_folder_without_sessions_is_no_error(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert shell.ok("import", str(tmp_path / "empty"), "--json").json["sessions"] == []
+
+
+def test_a_file_that_is_no_transcript_is_an_error_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.json"
+    odd.write_text('{"name": "x"}')
+    result = shell("import", str(odd), "--json")
+    assert (result.code, result.out) == (2, "")
+    assert (result.error["code"], result.error["exit_code"]) == ("not_a_transcript", 2)
+    assert "odd.json" in result.error["message"]
+
+
+def test_a_file_that_is_not_there_is_bad_input(shell: Shell, tmp_path: Path) -> None:
+    result = shell("import", str(tmp_path / "gone.jsonl"), "--json")
+    assert (result.code, result.error["code"]) == (2, "invalid_input")
+    assert "gone.jsonl: No such file" in result.error["message"]
+
+
+def test_one_bad_file_does_not_keep_the_others_out(shell: Shell, talk: str, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.json"
+    odd.write_text("{}")
+    result = shell("import", str(odd), talk, "--json")
+    assert result.code == 2
+    assert [s["name"] for s in result.json["sessions"]] == ["count-the-files"]
+    assert result.error["code"] == "not_a_transcript"
+
+
+def test_a_bad_file_makes_no_store(shell: Shell, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.json"
+    odd.write_text("{}")
+    assert shell("--store", str(tmp_path / "new"), "import", str(odd)).code == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_one_name_is_for_one_file(shell: Shell, talk: str, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.jsonl", TALK)
+    result = shell("import", talk, other, "--as", "t", "--json")
+    assert (result.code, result.error["code"]) == (2, "invalid_input")
+    assert names(shell) == []
+    assert shell("import", talk, "--as", "../t").code == 2
+
+
+def test_a_file_given_twice_is_imported_once(shell: Shell, talk: str) -> None:
+    assert len(shell.ok("import", talk, talk, "--as", "t").rows) == 1
+
+
+def test_growing_adds_turns_and_keeps_ids(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "grows.jsonl"
+    ids = []
+    for rows in (2, 6):
+        write(path, TALK[:2] + TALK[4:rows])
+        grown = shell.ok("import", str(path), "--as", "g", "--json").json["sessions"][0]
+        ids.append(shell.ok("show", "g@1", "--json").json["id"])
+    assert (grown["turns"], grown["created"], ids[0]) == (2, True, ids[1])
+
+
+def test_a_rewritten_file_is_told_and_nothing_is_lost(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    write(path, TALK[:2])
+    shell.ok("import", str(path), "--as", "r")
+    write(path, [row("u1", None, "user", "something else")])
+    result = shell.ok("import", str(path), "--as", "r")
+    assert result.rows[0][0] == "r+1"
+    assert "session r holds something else" in result.err
+    assert names(shell) == ["r", "r+1"]
+
+
+def test_on_a_terminal_lines_are_aligned_and_fit(shell: Shell, talk: str, tmp_path: Path) -> None:
+    other = write(tmp_path / "x.jsonl", [row("u1", None, "user", "a much longer first prompt")])
+    lines = shell.ok("import", talk, other, "--color", "never", columns=90).lines
+    assert len({line.index(" turn") for line in lines}) == 1
+    assert max(map(len, lines)) <= 90

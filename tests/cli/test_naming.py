@@ -1,0 +1,82 @@
+"""snapstore sessions, fork, switch, rename, delete and tag: what names point at."""
+
+from __future__ import annotations
+
+from shell import Shell, plain
+
+
+def names(shell: Shell) -> list[str]:
+    return [entry["name"] for entry in shell.ok("sessions", "--json").json["sessions"]]
+
+
+def test_sessions_tells_where_each_stands(two_lines: Shell) -> None:
+    found = {entry["name"]: entry for entry in two_lines.ok("list", "--json").json["sessions"]}
+    base = two_lines.ok("show", "a@3", "--json").json["id"]
+    assert found["a"].keys() == {
+        "name", "head", "turn", "time", "forked_from", "current", "messages",
+    }  # fmt: skip
+    assert (found["a"]["turn"], found["a"]["messages"], found["a"]["forked_from"]) == (5, 5, None)
+    assert (found["b"]["turn"], found["b"]["messages"], found["b"]["forked_from"]) == (4, 4, base)
+    assert (found["a"]["current"], found["b"]["current"]) == (False, True)
+
+
+def test_sessions_is_a_line_each_off_a_terminal_and_a_tree_on_one(two_lines: Shell) -> None:
+    two_lines.ok("fork", "b@4", "a-third")
+    rows = two_lines.ok("sessions").rows
+    assert [row[0] for row in rows] == ["a", "a-third", "b"]
+    tree = two_lines.ok("sessions", columns=100).lines
+    assert [line.split("turn")[0].rstrip() for line in plain(tree)] == [
+        "   a",
+        "*  └─ b",
+        "      └─ a-third",
+    ]
+
+
+def test_fork_starts_from_the_current_head_or_a_turn(two_lines: Shell) -> None:
+    made = two_lines.ok("fork", "c", "--json").json
+    assert (made["session"], made["turn"], made["current"]) == ("c", 4, False)
+    assert two_lines.ok("fork", "a@2", "d", "--switch", "--json").json["turn"] == 2
+    assert two_lines.ok("status", "--json").json["session"] == "d"
+    assert two_lines("fork", "a", "b", "c").code == 2
+
+
+def test_rename_keeps_turns_and_ids(two_lines: Shell) -> None:
+    head = two_lines.ok("show", "a", "--json").json["id"]
+    two_lines.ok("rename", "a", "aa")
+    assert names(two_lines) == ["aa", "b"]
+    assert two_lines.ok("show", "aa", "--json").json["id"] == head
+    assert "renamed to aa" in two_lines("show", "a").err
+    two_lines.ok("undo", "-s", "aa")
+    assert names(two_lines) == ["a", "b"]
+
+
+def test_a_deleted_session_comes_back_with_undo(two_lines: Shell) -> None:
+    head = two_lines.ok("show", "b", "--json").json["id"]
+    two_lines.ok("delete", "b")
+    assert names(two_lines) == ["a"]
+    assert two_lines.ok("show", head, "--json").json["turn"] == 4
+    two_lines.ok("undo", "-s", "b")
+    assert names(two_lines) == ["a", "b"]
+    assert two_lines.ok("sessions", "--json").json["sessions"][1]["forked_from"] is not None
+
+
+def test_delete_asks_on_a_terminal_only(two_lines: Shell) -> None:
+    refused = two_lines("delete", "b", stdin="n\n", columns=80)
+    assert refused.code == 1 and "4 turns" in refused.err and names(two_lines) == ["a", "b"]
+    assert two_lines("delete", "b", stdin="", columns=80).code == 130
+    two_lines.ok("delete", "b", stdin="y\n", columns=80)
+    two_lines.ok("undo", "-s", "b")
+    two_lines.ok("delete", "b", "--yes", columns=80)
+    two_lines.ok("undo", "-s", "b")
+    two_lines.ok("delete", "b", "--no-input", columns=80)
+    assert names(two_lines) == ["a"]
+
+
+def test_a_tag_names_a_turn_for_good(two_lines: Shell) -> None:
+    two_lines.ok("tag", "good", "a@2")
+    two_lines.ok("rewind", "a@1")
+    assert two_lines.ok("show", "good", "--json").json["turn"] == 2
+    assert "good" in two_lines.ok("log", "good", "--json").json["snapshots"][0]["refs"]
+    assert two_lines.ok("tag", "--json").json["tags"][0]["tag"] == "good"
+    two_lines.ok("tag", "-d", "good")
+    assert two_lines("show", "good").code == 3

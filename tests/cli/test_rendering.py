@@ -1,0 +1,226 @@
+"""The pure pieces of rendering: graph, forest, columns, words, and pages of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snapstore_cli.render import columns, words
+from snapstore_cli.render.forest import Branch, forest
+from snapstore_cli.render.graph import ASCII, UNICODE, Glyphs, Node, draw, newest_first
+from snapstore_cli.render.messages import page
+from snapstore_cli.render.style import Look, Style
+
+PLAIN = Look(Style(False))
+NOW = datetime(2024, 5, 6, 12, 0, tzinfo=UTC)
+
+
+def drawn(nodes: Sequence[Node], glyphs: Glyphs = ASCII) -> list[str]:
+    lines = draw(newest_first(nodes), glyphs)
+    return [f"{strokes} {node.id}" if node else strokes for strokes, node in lines]
+
+
+def nodes(text: str) -> list[Node]:
+    """``c>b`` is a node c with the parent b; the first is the newest."""
+    pairs = [item.partition(">") for item in text.split()]
+    return [Node(name, parent or None, -n) for n, (name, _, parent) in enumerate(pairs)]
+
+
+def test_a_single_line_is_drawn_straight() -> None:
+    assert drawn(nodes("c>b b>a a")) == ["* c", "* b", "* a"]
+
+
+def test_a_fork_joins_where_its_lines_part() -> None:
+    assert drawn(nodes("d>b c>b b>a a")) == ["* d", "| * c", "|/", "* b", "* a"]
+    assert drawn(nodes("d>b c>b b>a a"), UNICODE) == ["● d", "│ ● c", "├─╯", "● b", "● a"]
+
+
+def test_a_join_passes_over_the_lines_between() -> None:
+    assert drawn(nodes("e>a d>b c>a b a")) == ["* e", "| * d", "| | * c", "| * | b", "|__/", "* a"]
+
+
+def test_three_lines_from_one_turn_join_one_by_one() -> None:
+    assert drawn(nodes("d>a c>a b>a a")) == ["* d", "| * c", "| | * b", "|_|/", "|/", "* a"]
+
+
+def test_lines_without_a_common_turn_stand_apart() -> None:
+    assert drawn(nodes("d>c b>a c a")) == ["* d", "| * b", "* | c", "  * a"]
+
+
+def test_a_column_that_has_ended_is_used_again() -> None:
+    assert drawn(nodes("e>d d c>b b a")) == ["* e", "* d", "* c", "* b", "* a"]
+
+
+@st.composite
+def forests(draw_: st.DrawFn) -> list[Node]:
+    size = draw_(st.integers(1, 25))
+    made: list[Node] = []
+    for n in range(size):
+        parent = draw_(st.none() | st.integers(0, n - 1)) if n else None
+        made.append(
+            Node(f"n{n}", None if parent is None else f"n{parent}", draw_(st.integers(0, 9)))
+        )
+    return made
+
+
+@settings(deadline=None, max_examples=150)
+@given(made=forests())
+def test_every_turn_is_drawn_once_below_its_children_and_joined_to_its_parent(
+    made: list[Node],
+) -> None:
+    for glyphs in (ASCII, UNICODE):
+        lines = list(draw(newest_first(made), glyphs))
+        order = [node.id for _, node in lines if node]
+        assert sorted(order) == sorted(node.id for node in made)
+        for node in made:
+            assert node.parent is None or order.index(node.parent) > order.index(node.id)
+        joins = sum(node is None for _, node in lines)
+        parents = [node.parent for node in made if node.parent]
+        assert joins == len(parents) - len(set(parents))
+        for strokes, node in lines:
+            assert strokes.count(glyphs.node) == (1 if node else 0)
+
+
+# --- forest ------------------------------------------------------------------------------------
+
+
+def test_a_fork_stands_below_the_session_that_made_its_turn() -> None:
+    lines = {
+        "m5": "m1 m2 m3 m4 m5",
+        "b4": "m1 m2 m3 b4",
+        "c4": "m1 m2 m3 c4",
+        "d5": "m1 m2 m3 b4 d5",
+    }
+    branches = [
+        Branch("b", "b4", 4, "m3", 3),
+        Branch("c", "c4", 4, "m3", 3),
+        Branch("d", "d5", 5, "b4", 4),
+        Branch("main", "m5", 5, None, 0),
+    ]
+    found = list(forest(branches, lambda head, n: lines[head].split()[n - 1], unicode=False))
+    assert found == [("", "main"), ("|- ", "b"), ("|  `- ", "d"), ("`- ", "c")]
+
+
+def test_a_fork_whose_origin_is_gone_stands_alone() -> None:
+    branches = [Branch("b", "b2", 2, "m1", 1)]
+    assert list(forest(branches, lambda head, n: ["m1", "b2"][n - 1], unicode=True)) == [("", "b")]
+
+
+# --- words and columns -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("back", "told"),
+    [
+        (timedelta(seconds=3), "just now"),
+        (timedelta(seconds=59), "59 seconds ago"),
+        (timedelta(seconds=60), "1 minute ago"),
+        (timedelta(minutes=59), "59 minutes ago"),
+        (timedelta(hours=5), "5 hours ago"),
+        (timedelta(days=1), "1 day ago"),
+        (timedelta(days=13), "1 week ago"),
+        (timedelta(days=400), "2023-04-02"),
+        (timedelta(seconds=-30), "2024-05-06T12:00:30Z"),
+    ],
+)
+def test_times_are_told_as_people_say_them(back: timedelta, told: str) -> None:
+    assert words.ago(NOW - back, NOW) == told
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (10**9 * 4, "4.0 GB")]
+)
+def test_sizes_are_told_in_powers_of_a_thousand(number: int, told: str) -> None:
+    assert words.size(number) == told
+
+
+@pytest.mark.parametrize(("text", "width"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("🎉", 2)])
+def test_wide_and_combining_characters_are_counted_as_a_terminal_does(
+    text: str, width: int
+) -> None:
+    assert words.cells(text) == width
+
+
+@settings(deadline=None)
+@given(text=st.text(st.sampled_from("ab 日é\u0301🎉"), max_size=40), width=st.integers(2, 20))
+def test_what_is_cut_or_wrapped_fits_and_wrapping_loses_only_blanks(text: str, width: int) -> None:
+    assert words.cells(words.cut(text, width)) <= width
+    rows = list(words.wrap(text, width))
+    assert all(words.cells(row) <= width for row in rows)
+    assert "".join(rows).replace(" ", "") == text.replace(" ", "")
+
+
+def test_records_are_aligned_on_a_terminal_and_parted_by_tabs_elsewhere() -> None:
+    rows: list[list[columns.Cell]] = [
+        [("", "a"), ("", "short"), ("", "x" * 30)],
+        [("", "日本"), ("", "longer one"), ("", "y")],
+    ]
+    assert list(columns.lines(rows, PLAIN)) == ["a\tshort\t" + "x" * 30, "日本\tlonger one\ty"]
+    wide = Look(Style(False), width=30)
+    assert list(columns.lines(rows, wide)) == [
+        "a     short       " + "x" * 11 + "…",
+        "日本  longer one  y",
+    ]
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+
+def told(*messages: object) -> list[str]:
+    return [line.strip() for line in page(messages, 0, PLAIN) if line.strip()]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "c", "name": "run", "input": {"x": 1}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c", "content": [
+                    {"type": "text", "text": "fine"}]}]},
+        ),
+        (
+            {"role": "assistant", "tool_calls": [
+                {"id": "c", "function": {"name": "run", "arguments": '{"x": 1}'}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "fine"},
+        ),
+        (
+            {"type": "function_call", "call_id": "c", "name": "run", "arguments": '{"x": 1}'},
+            {"type": "function_call_output", "call_id": "c", "output": "fine"},
+        ),
+    ],
+    ids=["anthropic", "openai chat", "openai responses"],
+)  # fmt: skip
+def test_calls_and_results_of_every_shape_stand_together(messages: tuple[object, ...]) -> None:
+    assert told(*messages)[1:] == ['-> run {"x": 1}  c', "<- #1", "fine"]
+
+
+def test_a_result_whose_call_is_not_shown_stands_by_itself() -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "fine"}
+    assert told({"role": "user", "content": [result]}) == ["#0 user", "result of c", "fine"]
+
+
+@settings(deadline=None)
+@given(
+    message=st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["role", "type", "content", "tool_calls", "text", "id", "input", "x"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_value_can_be_shown_as_a_message(message: object) -> None:
+    assert list(page([message], 0, PLAIN))

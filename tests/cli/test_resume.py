@@ -1,0 +1,79 @@
+"""snapstore resume: what a harness needs to go on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from shell import Shell
+
+CALL = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+
+
+def test_the_document_holds_what_is_needed_to_go_on(two_lines: Shell) -> None:
+    two_lines.save("a", {"role": "assistant", "content": [CALL]})
+    told = two_lines.ok("resume", "a", "--json").json
+    assert told.keys() == {
+        "schema", "session", "id", "turn", "messages", "scratchpad", "pending_tool_calls",
+    }  # fmt: skip
+    assert (told["session"], told["turn"], len(told["messages"])) == ("a", 6, 6)
+    assert told["pending_tool_calls"] == [{"id": "t1", "name": "Bash", "index": 5}]
+    assert told["scratchpad"] == {"step": 5}
+
+
+def test_without_a_revision_it_is_the_session_saved_last(two_lines: Shell) -> None:
+    assert two_lines.ok("resume", "--json").json["session"] == "b"
+    two_lines.save("a", "newer")
+    two_lines.ok("switch", "b")
+    two_lines.ok("rewind", "b@1")
+    assert two_lines.ok("resume", "--json").json["session"] == "a"
+    two_lines.ok("delete", "a")
+    assert two_lines.ok("resume", "--json").json["session"] == "b"
+
+
+def test_a_terminal_offers_the_sessions_to_pick_from(two_lines: Shell) -> None:
+    result = two_lines.ok("resume", stdin="2\n", columns=80)
+    assert "1  " in result.err and "turn 5 of a" in result.out
+    assert two_lines("resume", stdin="", columns=80).code == 130
+    assert "turn 4 of b" in two_lines.ok("resume", "--no-input", columns=80).out
+
+
+def test_the_page_ends_with_how_to_go_on(two_lines: Shell) -> None:
+    two_lines.save("a", {"role": "assistant", "content": [CALL]})
+    out = two_lines.ok("resume", "a").out
+    assert "the last 4 of 6 messages" in out and "question 2" not in out
+    assert "Bash (t1) in message #5 has no result yet" in out
+    assert out.splitlines()[-1] == "go on: snapstore save -s a --messages FILE"
+
+
+@pytest.mark.parametrize("shape", ["anthropic", "openai"])
+def test_a_format_prints_the_array_of_messages_as_stored(two_lines: Shell, shape: str) -> None:
+    result = two_lines.ok("resume", "a@2", "--format", shape)
+    assert json.loads(result.out) == [
+        {"role": "user", "content": "question 1"},
+        {"role": "user", "content": "question 2"},
+    ]
+    assert result.err == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "anthropic", "openai"),
+    [
+        ({"role": "assistant", "content": [CALL]}, True, False),
+        ({"role": "system", "content": "be brief"}, False, True),
+        ({"role": "tool", "tool_call_id": "x", "content": "ok"}, False, True),
+        ("no message at all", False, False),
+    ],
+)
+def test_messages_of_another_shape_are_printed_with_a_warning(
+    shell: Shell, message: object, anthropic: bool, openai: bool
+) -> None:
+    shell.save("a", message)
+    for shape, fits in (("anthropic", anthropic), ("openai", openai)):
+        result = shell.ok("resume", "a", "--format", shape)
+        assert json.loads(result.out) == [message]
+        assert ("warning" in result.err) is not fits
+
+
+def test_a_store_without_sessions_has_nothing_to_resume(shell: Shell) -> None:
+    assert shell("resume").code == 3

@@ -1,0 +1,96 @@
+"""The places that the library tests keep their stores in, one for each kind of engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from snapstore import Store
+from snapstore.engine import Engine, Move, Obj, Update
+from snapstore.engines.log.engine import LogEngine
+from snapstore.engines.memory import MemoryEngine
+
+ENGINES = ("memory", "log")
+
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+
+
+def ticking(step: int = SECOND, start: int = START) -> Callable[[], int]:
+    """A clock that goes on by one step each time it is looked at."""
+    return count(start, step).__next__
+
+
+@dataclass
+class Place:
+    """Where one store is kept. Every handle that is opened on it sees the same store."""
+
+    make: Callable[[], Engine]
+    clock: Callable[[], int] = field(default_factory=ticking)
+    opened: ExitStack = field(default_factory=ExitStack)
+
+    def engine(self) -> Engine:
+        """A further engine, closed with the place."""
+        engine = self.make()
+        self.opened.callback(engine.close)
+        return engine
+
+    def open(self) -> Store:
+        """A further handle, which has nothing cached."""
+        return Store(self.engine(), clock=self.clock)
+
+    def counted(self) -> tuple[Store, Counting]:
+        """A further handle, and what it asks of its engine from now on."""
+        counting = Counting(self.engine())
+        return Store(cast(Engine, counting), clock=self.clock), counting
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.opened.close()
+
+
+def place_on(kind: str, directories: Iterator[Path]) -> Place:
+    """A place for one store, with nothing in it yet."""
+    if kind == "memory":
+        shared = MemoryEngine()
+        return Place(lambda: shared)
+    root = next(directories) / "store"
+    return Place(lambda: LogEngine(root, durable=False))
+
+
+class Counting:
+    """An engine that notes what it is asked for."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.read_ids: list[bytes] = []
+        self.committed: list[Obj] = []
+        self.commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def read(self, object_id: bytes) -> Obj:
+        self.read_ids.append(object_id)
+        return self._engine.read(object_id)
+
+    def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
+        self.read_ids += object_ids
+        return self._engine.read_many(object_ids)
+
+    def commit(self, objects: Sequence[Obj], update: Update | None = None) -> Move | None:
+        self.commits += 1
+        self.committed += objects
+        return self._engine.commit(objects, update)
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.read_ids.clear()
+        self.committed.clear()
+        self.commits = 0
