@@ -125,7 +125,9 @@ def _described(store: Store, snapshot_id: bytes) -> str:
 
 def _moves_ago(store: Store, session: str | None, back: int, base: str) -> Snapshot:
     if session is None:
-        raise NotFound(f"{base}@{{{back}}}: there is no session {base}")
+        raise NotFound(
+            f"{base}@{{{back}}}: there is no session {base}", hint="only a session makes moves"
+        )
     move = refs.was_at(store.engine, refs.SESSIONS + session, back)
     if move is None or move.new is None:
         raise NotFound(

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from snapstore import Store
+from snapstore import ObjectMissing, Store
 from snapstore.engine import Engine, Move, Obj, Update
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.memory import MemoryEngine
@@ -47,6 +47,10 @@ class Place:
         """A further handle, and what it asks of its engine from now on."""
         counting = Counting(self.engine())
         return Store(cast(Engine, counting), clock=self.clock), counting
+
+    def lacking(self, *lost: bytes) -> Store:
+        """A further handle, to which these objects are missing."""
+        return Store(cast(Engine, Lacking(self.engine(), set(lost))), clock=self.clock)
 
     def __enter__(self) -> Place:
         return self
@@ -94,3 +98,22 @@ class Counting:
         self.read_ids.clear()
         self.committed.clear()
         self.commits = 0
+
+
+class Lacking(Counting):
+    """An engine that has lost some of its objects."""
+
+    def __init__(self, engine: Engine, lost: set[bytes]) -> None:
+        super().__init__(engine)
+        self._lost = lost
+
+    def contains(self, object_id: bytes) -> bool:
+        return object_id not in self._lost and self._engine.contains(object_id)
+
+    def read(self, object_id: bytes) -> Obj:
+        if object_id in self._lost:
+            raise ObjectMissing(object_id)
+        return super().read(object_id)
+
+    def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
+        return [self.read(object_id) for object_id in object_ids]

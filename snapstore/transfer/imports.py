@@ -90,9 +90,8 @@ def import_transcript(
     found: list[Imported] = []
     for number, session in enumerate(transcript.sessions, 1):
         importing = _Import(store, origins, transcript.harness, source, number)
-        importing.stage(session, tick)
         wanted = suffixed(name, f"-{number}") if name and several else name
-        landed, head = importing.land(wanted)
+        landed, head = importing.run(session, wanted, tick)
         became = Imported(
             name=landed,
             source=source,
@@ -142,23 +141,19 @@ class _Import:
         self.warnings: list[str] = []
         self.wrote = False
 
-    def stage(self, session: Session, tick: Callable[[int], None]) -> None:
-        """Make the snapshots of all lines."""
-        teller = Teller(self._store.objects, self._harness, tick)
-        self._lines = [teller.stage(line) for line in session.lines()]
-
-    def land(self, wanted: str | None) -> tuple[str, Record]:
+    def run(
+        self, session: Session, wanted: str | None, tick: Callable[[int], None]
+    ) -> tuple[str, Record]:
         """Commit what is new; the session's name, and its HEAD then."""
-        live, *branches = self._lines
-        try:
+        objects = self._store.objects
+        with Teller(objects, self._harness, tick) as teller:
+            self._lines = [teller.stage(line) for line in session.lines()]
+            live, *branches = self._lines
             name, head = self._land_live(live, wanted)
             for branch in branches:
                 beside = suffixed(name, f"/{branch.line.name}")
                 self._land(branch, beside, self._namesakes(beside))
-            return name, self._store.objects.snapshots.record(head)
-        finally:
-            for line in self._lines:
-                line.stage.drop()
+            return name, objects.snapshots.record(head)
 
     def _land_live(self, live: StagedLine, wanted: str | None) -> tuple[str, bytes]:
         if wanted is not None:
@@ -177,6 +172,7 @@ class _Import:
         self, line: StagedLine, name: str, candidates: list[Move], *, warn: bool = True
     ) -> tuple[str, bytes]:
         """Give a line to the candidate that it belongs to, else to a new session called name."""
+        # One that stands at its end before one that went on from there.
         for tip in sorted(candidates, key=lambda tip: tip.new != line.head):
             if self._holds(tip, line):
                 return _name(tip), tip.new or line.head

@@ -42,7 +42,8 @@ class StagedLine:
 
 
 class Teller:
-    """Makes the snapshots of one session's lines, one line after the other.
+    """Makes the snapshots of one session's lines, one line after the other; ``with`` drops what was
+    not committed.
 
     Tick is called with the number of turns that were told since.
     """
@@ -52,11 +53,20 @@ class Teller:
         self._harness = harness
         self._tick = tick
         self._told: list[StagedLine] = []
+        self._stages: list[Stage] = []
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for stage in self._stages:
+            stage.drop()
 
     def stage(self, line: Line) -> StagedLine:
         """The line's snapshots; the lines staged before are to be committed before this one."""
         objects = self._objects
         stage = Stage(objects)
+        self._stages.append(stage)
         ids = list(self._beginning(line.turns))
         last = objects.snapshots.record(ids[-1]) if ids else None
         time, history = (last.time, last.history) if last else (0, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -156,27 +157,32 @@ class Applier:
             Act.MKDIR: self._undo_mkdir,
             Act.IN: self._undo_in,
             Act.MODE: self._undo_mode,
-            Act.OPEN: self._undo_mode,
+            Act.OPEN: self._undo_open,
         }
         self._open_staging()
         started = self._staging >= 0 and _there(self._staging, _READY)
         if started:
             self._outs = {step.path: _old(step) for step in self._of(Act.OUT)}
-            for step in self._steps:
-                if step.act == Act.MODE and step.old is not None:
-                    self._undo_open(step)
+            self._opened = {step.path for step in self._of(Act.OPEN)}
         for step in reversed(self._steps):
             if started or step.act == Act.OPEN:
                 undoing[step.act](step)
 
     def _undo_open(self, step: Step) -> None:
-        """Modes may keep us from what is below: the owner's rights come first."""
         assert step.old is not None
-        self._try_mode(step.path, step.old.mode | OWNER)
+        self._try_mode(step.path, step.old.mode)
 
     def _undo_mode(self, step: Step) -> None:
+        """Set the old mode, but leave a directory open for the steps before that need it so."""
+        assert step.new is not None
         if step.old is not None:
-            self._try_mode(step.path, step.old.mode)
+            opened = OWNER if step.path in self._opened else 0
+            self._try_mode(step.path, step.old.mode | opened)
+            return
+        place = self._try_place(step.path)
+        info = _stat(*place) if place else None
+        if info is not None and same_look(info, step.new):
+            self._try_mode(step.path, step.new.mode | OWNER)
 
     def _undo_in(self, step: Step) -> None:
         place = self._try_place(step.path)
@@ -228,17 +234,20 @@ class Applier:
         """Remove the staging directory and what is left in it."""
         self._open_staging()
         if self._staging >= 0:
+            if _there(self._staging, _READY):
+                self._disk.remove_at(self._staging, _READY)
             self._empty(self._staging)
             self._disk.remove_dir_at(self._descent.root, self._journal.staging)
 
     def _empty(self, folder: int) -> None:
         for found in os.listdir(folder):
             name = os.fsencode(found)
-            try:
-                inside = os.open(name, DIRECTORY, dir_fd=folder)
-            except OSError:
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISDIR(info.st_mode):
                 self._disk.remove_at(folder, name)
                 continue
+            self._disk.set_dir_mode_at(folder, name, OWNER)
+            inside = os.open(name, DIRECTORY, dir_fd=folder)
             try:
                 self._empty(inside)
             finally:

@@ -25,20 +25,22 @@ class Worktree:
         self.root = root
         self.path = os.fsencode(root)
         self._objects = objects
-        self._local = local
+        self.local = local
         self._mutex = threading.RLock()
         self._cache: StatCache | None = None
+        self._held = False
 
-    def capture(self, stage: Stage, limits: Limits | None = None) -> Captured:
+    def capture(
+        self, stage: Stage, limits: Limits | None = None, *, keep: bool = True
+    ) -> Captured:
         """What is in the directory now; new objects are staged, or in the store already.
 
-        Once the stage is committed, hand the result to ``remember``. Raises NotFound, Refused over
-        the limits, Locked.
+        Once the stage is committed, hand the result to ``remember``. With keep=False no content
+        is stored: to look only. Raises NotFound, Refused over the limits, Locked.
         """
-        engine = self._objects.engine
         self._keep_out_of_the_store()
         with self.exclusive():
-            outbox = Outbox(engine)
+            outbox = Outbox(self._objects.engine if keep else None)
             try:
                 captured = self._capture(stage, outbox, limits)
                 for o in outbox.finish():
@@ -48,14 +50,14 @@ class Worktree:
         return captured
 
     def _capture(self, stage: Stage, outbox: Outbox, limits: Limits | None) -> Captured:
-        own = self._local.identity if self._local else None
+        own = self.local.identity if self.local else None
         return Capture(
             self._objects.maps, stage.put_node, outbox, self._known(), own=own, limits=limits
         ).run(self.path)
 
     def changes(self, tree: bytes | None, limits: Limits | None = None) -> list[Change]:
-        """How the directory differs from a tree, from the tree to what is there; nothing is kept."""
-        with Stage(self._objects) as stage, self._mutex:
+        """How the directory differs from a tree: what was there, and what is. Nothing is kept."""
+        with self._mutex, Stage(self._objects) as stage:
             now = self._capture(stage, Outbox(None), limits)
             return Trees(self._objects).changes(tree, now.tree)
 
@@ -65,33 +67,47 @@ class Worktree:
             if self._cache is not None and self._cache.seen == captured.cache.seen:
                 return
             self._cache = captured.cache
-            if self._local is not None:
-                path = self._local.stat_cache(self.path)
-                statcache.store(self._local.disk, path, self.path, captured.cache)
+            if self.local is not None:
+                path = self.local.stat_cache(self.path)
+                statcache.store(self.local.disk, path, self.path, captured.cache)
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other threads and, with a local store, other processes from this directory."""
+        """Keep other threads and, with a local store, other processes from this directory.
+
+        A restore that was interrupted is finished or taken back first. Raises Locked.
+        """
         with self._mutex:
-            if self._local is None or not self._objects.engine.exists():
+            if self.local is None or self._held or not self._objects.engine.exists():
                 yield
                 return
-            with self._local.locked(self.path):
-                yield
+            with self.local.locked(self.path):
+                self._held = True
+                try:
+                    self._settle()
+                    yield
+                finally:
+                    self._held = False
+
+    def _settle(self) -> None:
+        if self.local is not None and self.local.journal(self.path).exists():
+            from snapstore.worktree.restore import settle  # seldom needed, and builds on this
+
+            settle(self._objects, self)
 
     def _known(self) -> StatCache:
         if self._cache is None:
             self._cache = StatCache()
-            if self._local is not None:
-                self._cache = statcache.load(self._local.stat_cache(self.path), self.path)
+            if self.local is not None:
+                self._cache = statcache.load(self.local.stat_cache(self.path), self.path)
         if self._cache.tree is not None and not self._objects.engine.contains(self._cache.tree):
             self._cache = StatCache()
         return self._cache
 
     def _keep_out_of_the_store(self) -> None:
-        if self._local is None:
+        if self.local is None:
             return
-        store = Path(os.path.realpath(self._local.root))
+        store = Path(os.path.realpath(self.local.root))
         if self.root == store or store in self.root.parents:
             raise Refused(f"{self.root} is the store itself, or lies in it")
         if self.root in store.parents:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shell import Shell
 
 from snapstore_cli.output import Output
 from snapstore_cli.settings import Settings
@@ -17,14 +18,14 @@ from snapstore_cli.tour.scratch import Scratch
 from snapstore_cli.tour.story import STORY
 
 
-def tour(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def tour(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """The tour with an empty home and its scratch folder below tmp_path."""
     keep = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
     (tmp_path / "home").mkdir()
     (tmp_path / "scratch").mkdir()
     place = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "scratch")}
     return subprocess.run(
-        [sys.executable, "-m", "snapstore_cli", "tour", *args],
+        [sys.executable, "-m", "snapstore_cli", "tour"],
         env={**keep, **place, "SNAPSTORE_STORE": str(tmp_path / "elsewhere")},
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
@@ -49,14 +50,26 @@ def test_everything_it_tells_holds_and_nothing_is_left_behind(tmp_path: Path) ->
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_as_json_it_tells_each_command_and_the_folder_it_kept(tmp_path: Path) -> None:
-    done = tour(tmp_path, "--json", "--keep")
-    assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
+def test_as_json_it_tells_each_command_and_the_folder_it_kept(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("snapstore_cli.commands.tour.STORY", STORY[:1])
+    told: dict[str, Any] = shell.ok("tour", "--json", "--keep").json
     assert told["ok"]
-    assert [step["title"] for step in told["steps"]] == [step.title for step in STORY]
-    assert all(step["runs"] and step["checks"] for step in told["steps"])
+    (step,) = told["steps"]
+    assert step["title"] == STORY[0].title
+    assert [run["command"] for run in step["runs"]] == ["snapstore init", "python agent.py 3"]
+    assert "saved turn 3" in step["runs"][1]["output"]
+    assert step["checks"] == [{"what": "three turns are saved", "holds": True}]
     assert (Path(told["folder"]) / ".snapstore").is_dir()
+
+
+def test_it_fails_when_something_does_not_hold(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snapstore_cli.commands.tour.STORY", STORY[2:3])  # there is no session
+    assert shell("tour", "--json").code == 1
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from snapstore.engines.memory import MemoryEngine
 def _homes(name: str, tmp_path: Path) -> Home:
     if name == "memory":
         return Home(MemoryEngine, lasts=False)
-    seal_at = 4096 if name == "log, many segments" else 64 << 20
+    seal_at = 16_384 if name == "log, many segments" else 64 << 20
     return Home(lambda: LogEngine(tmp_path / "store", seal_at=seal_at))
 
 

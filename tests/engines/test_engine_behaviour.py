@@ -193,11 +193,11 @@ class TestRefs:
         assert turn(engine, "a", "more").born == 3
 
     def test_come_in_hundreds(self, engine: Opened) -> None:
-        names = [f"sessions/{i:03}" for i in range(700)]
-        moves = {name: turn(engine, name, name) for name in random.Random(1).sample(names, 700)}
+        names = [f"sessions/{i:03}" for i in range(400)]
+        moves = {name: turn(engine, name, name) for name in random.Random(1).sample(names, 400)}
         assert list(engine.tips("sessions/")) == [moves[name] for name in names]
         assert [engine.tip(name) for name in names[::50]] == [moves[name] for name in names[::50]]
-        for name in names[::70]:
+        for name in names[::40]:
             moves[name] = turn(engine, name, name + " again")
         assert list(engine.tips()) == [moves[name] for name in names]
 

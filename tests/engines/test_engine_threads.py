@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from given import content, head, holds_turn, save, snapshot, turn
 from homes import Home, Opened
 
 from snapstore.engine import Move
+from snapstore.engines.log.engine import LogEngine
 from snapstore.errors import RefMoved
 
 THREADS = 6
@@ -89,3 +91,20 @@ def test_handles_in_one_process_exclude_each_other(home: Home) -> None:
     granted = sorted((m for moves in _at_once(work) for m in moves), key=lambda m: m.gen)
     assert [m.gen for m in granted] == list(range(1, THREADS * 12 + 1))
     assert all(list(handle.reflog()) == granted[::-1] for handle in handles)
+
+
+def test_handles_that_make_the_store_at_the_same_moment_make_one(tmp_path: Path) -> None:
+    for attempt in range(20):
+        root = tmp_path / f"store-{attempt}"
+
+        def work(me: int, root: Path = root) -> list[Move]:
+            engine = LogEngine(root)
+            try:
+                return [turn(engine, f"r{me}", f"turn of {me}")]
+            finally:
+                engine.close()
+
+        _at_once(work)
+        engine = LogEngine(root)
+        assert [tip.ref for tip in engine.tips()] == [f"r{me}" for me in range(THREADS)]
+        engine.close()

@@ -10,8 +10,10 @@ from damage import QuickDisk, batches, files, flip, put, segment_path
 from given import content, holds_turn, save, snapshot, turn
 
 from snapstore.engines.log import batch as fmt
+from snapstore.engines.log import caches
 from snapstore.engines.log.batch import Writer
 from snapstore.engines.log.engine import LogEngine
+from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.tail import examine
 from snapstore.errors import Corrupt
 
@@ -91,6 +93,44 @@ def test_what_cannot_be_read_again_is_stored_again(
     again.commit(hurt)
     assert again.read_many([o.id for o in hurt]) == hurt
     assert log_at().read_many([o.id for o in hurt]) == hurt
+
+
+def test_an_object_with_a_whole_copy_elsewhere_is_read_from_there(
+    root: Path, log_at: Callable[..., LogEngine]
+) -> None:
+    """Snapshots are not looked for before they are stored, so one that is saved again is doubled."""
+    snap = snapshot(b"saved twice" * 20)
+    engine = log_at(seal_at=600)
+    engine.commit([snap])
+    for i in range(6):
+        turn(engine, "a", f"turn {i}")
+    engine.commit([snap])
+    engine.close()
+    for number in (1, Layout(root).segments_on_disk()[-1]):
+        log = segment_path(root, number)
+        whole = log.read_bytes()
+        flip(log, whole.index(snap.payload) + 5)
+        assert log_at().read(snap.id) == snap
+        put(log, whole)
+
+
+def test_a_copy_stored_again_in_the_same_segment_is_read_instead_of_the_damaged_one(
+    root: Path, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk may change bytes behind the back of the checks that a writer makes first."""
+    monkeypatch.setattr(caches, "WORTH_CLOSING", 1)
+    monkeypatch.setattr(caches.IndexCache, "was_checked", lambda *_: True)
+    hurt = content(b"unlucky")
+    engine = log_at()
+    engine.commit([hurt])
+    turn(engine, "a", "turn")
+    engine.close()
+    log = segment_path(root)
+    flip(log, log.read_bytes().index(hurt.payload))
+    engine = log_at()
+    engine.commit([hurt])
+    engine.close()
+    assert log_at().read(hurt.id) == hurt
 
 
 def test_a_segment_that_is_missing_is_damage(root: Path, log_at: Callable[..., LogEngine]) -> None:

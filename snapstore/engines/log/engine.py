@@ -477,10 +477,17 @@ class LogEngine:
         return found
 
     def _locate(self, object_id: bytes) -> tuple[Batch, int] | None:
+        damage = None
         for segment in reversed(self._segments):
-            found = segment.find(object_id)
+            try:
+                found = segment.find(object_id)
+            except Corrupt as error:
+                damage = error  # an older segment may hold it too
+                continue
             if found is not None:
                 return found
+        if damage is not None:
+            raise damage
         return None
 
     def _doubt_indexes(self) -> bool:

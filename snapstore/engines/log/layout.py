@@ -97,6 +97,9 @@ class Layout:
 
     def prepare(self, disk: Disk) -> None:
         """Make the directories of a new store. Raises Refused in a directory of something else."""
+        # In this order: another process may be making the directory right now.
+        if self.root.exists() and not self.root.is_dir():
+            raise Refused(f"{self.root} is a file, not a store", hint="name a directory")
         if self.root.is_dir():
             foreign = sorted(p.name for p in self.root.iterdir() if not _is_ours(p.name))
             if foreign:
@@ -104,8 +107,6 @@ class Layout:
                     f"{self.root} is no store and holds other things ({', '.join(foreign[:3])})",
                     hint="name an empty or a new directory; `snapstore init DIR` makes DIR/.snapstore",
                 )
-        elif self.root.exists():
-            raise Refused(f"{self.root} is a file, not a store", hint="name a directory")
         for path in (self.root, self.root / "log", self.cache):
             disk.make_dir(path)
         # One who was killed while making these may not have come to syncing their names.

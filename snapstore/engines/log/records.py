@@ -129,5 +129,5 @@ def _pack(value: Any) -> bytes:
 def _unpack(payload: bytes) -> Any:
     try:
         return msgpack.unpackb(payload, unicode_errors="surrogatepass", strict_map_key=False)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise Corrupt(f"a ref record does not decode ({error})") from error

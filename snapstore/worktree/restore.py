@@ -1,0 +1,253 @@
+"""Bringing a tree back into its directory: all of it or nothing. The journal says how and why."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from snapstore.disk import DISK
+from snapstore.engine import Engine, Move
+from snapstore.errors import NotFound, Refused
+from snapstore.objects import Objects, Stage
+from snapstore.worktree import tree
+from snapstore.worktree.apply import Applier
+from snapstore.worktree.capture import Captured, Limits
+from snapstore.worktree.descent import DIRECTORY, Descent
+from snapstore.worktree.directory import Worktree
+from snapstore.worktree.files import content_of
+from snapstore.worktree.ignore import RULE_FILES, Rules
+from snapstore.worktree.journal import TOKEN, Journal
+from snapstore.worktree.known import known_paths
+from snapstore.worktree.live import Live
+from snapstore.worktree.local import Local
+from snapstore.worktree.plan import Plan, Planner, shown
+from snapstore.worktree.tree import Trees, parts_of
+
+Commit = Callable[[Mapping[str, Any]], Move | None]
+"""Moves the ref, with this info in the move. Raises RefMoved."""
+
+_CONFLICTS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did, or would do, to the paths of a directory, each sorted."""
+
+    written: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """What the wanted tree does not have, but stays: unknown and ignored paths."""
+
+    def and_then(self, later: Restored | None) -> Restored:
+        """Both, one after the other."""
+        if later is None:
+            return self
+        written, deleted = set(self.written), set(self.deleted)
+        now, gone = set(later.written), set(later.deleted)
+        return Restored(
+            tuple(sorted((written - gone) | now)),
+            tuple(sorted((deleted - now) | gone)),
+            later.kept,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be brought back."""
+
+    tree: bytes
+    scope: tuple[bytes, ...] = ()
+    """Only these paths and what lies below them; none: everything."""
+    known: tuple[bytes, ...] = ()
+    """Trees of saved turns of this directory, to be asked first what may be deleted."""
+    ref: str = ""
+    """The ref that moves with the files; "" for none."""
+    force: bool = False
+    """Replace also what stands in the way and could not be captured."""
+
+
+def restore(
+    objects: Objects,
+    worktree: Worktree,
+    wanted: Wanted,
+    commit: Commit | None,
+    *,
+    dry_run: bool = False,
+    limits: Limits | None = None,
+) -> Restored:
+    """Bring a tree, or some paths of it, back into the directory, and move the ref.
+
+    What is there is captured first; commit is called with the info that undo needs. Where nothing
+    differs nothing is written but the move. Raises Refused for what stands in the way, NotFound
+    for a path that neither side has, ObjectMissing or Corrupt for content that is not there, and
+    DiskError: the files and the ref are then as they were.
+    """
+    with worktree.exclusive(), Stage(objects) as stage:
+        captured = worktree.capture(stage, limits, keep=not dry_run)
+        plan = _planned(objects, worktree, wanted, captured)
+        if plan.conflicts and not wanted.force:
+            raise _refused(plan)
+        done = _told(plan, captured, wanted)
+        if dry_run:
+            return done
+        stage.commit()
+        worktree.remember(captured)
+        back = {"worktree": str(worktree.root), "tree": captured.tree, "paths": list(wanted.scope)}
+        files = {**back, "tree": wanted.tree}
+        _carry_out(objects, worktree, plan, wanted.ref, commit, {"back": back, "files": files})
+    return done
+
+
+def _planned(objects: Objects, worktree: Worktree, wanted: Wanted, captured: Captured) -> Plan:
+    trees = Trees(objects)
+    for path in wanted.scope:
+        if not any(trees.find(t, parts_of(path)) for t in (wanted.tree, captured.tree)):
+            raise NotFound(f"there is no {shown(path)}, neither in that turn nor here")
+    changes = trees.changes(captured.tree, wanted.tree)
+    with Descent(os.open(worktree.path, DIRECTORY)) as descent:
+        live = Live(descent)
+        known = partial(known_paths, objects, str(worktree.root), wanted.known)
+        spared = _Spared(objects, wanted.tree)
+        return Planner(live, known, spared, equal=live.is_entry).plan(changes, wanted.scope)
+
+
+def _told(plan: Plan, captured: Captured, wanted: Wanted) -> Restored:
+    kept = {*plan.kept, *(() if wanted.scope else captured.ignored())}.difference(plan.written)
+    return Restored(*(tuple(map(os.fsdecode, p)) for p in (plan.written, plan.deleted, sorted(kept))))
+
+
+def _refused(plan: Plan) -> Refused:
+    conflicts = sorted(plan.conflicts)
+    text = "; ".join(f"{shown(path)} {why}" for path, why in conflicts[:_CONFLICTS_SHOWN])
+    more = len(conflicts) - _CONFLICTS_SHOWN
+    return Refused(
+        f"in the way of what is to be restored: {text}" + (f"; and {more} more" if more > 0 else ""),
+        hint="nothing was touched: move them away, or force it to replace them",
+    )
+
+
+# --- carrying it out ------------------------------------------------------------------------------
+
+
+def _carry_out(
+    objects: Objects,
+    worktree: Worktree,
+    plan: Plan,
+    ref: str,
+    commit: Commit | None,
+    info: Mapping[str, Any],
+) -> None:
+    if not plan.steps:
+        if commit is not None:
+            commit(info)
+        return
+    tip = objects.engine.tip(ref) if ref else None
+    journal = Journal(
+        worktree.path, secrets.token_bytes(12), ref, tip.gen if tip else 0, False, plan.steps
+    )
+    work = _Work(objects, worktree, journal)
+    work.begin()
+    try:
+        work.forward()
+        if commit is not None:
+            commit({**info, TOKEN: journal.token})
+        else:
+            work.done()
+    except BaseException:
+        work.back()
+        raise
+    work.end()
+
+
+class _Work:
+    """A journal on the disk, where there is a place for it, and its steps on the directory."""
+
+    def __init__(self, objects: Objects, worktree: Worktree, journal: Journal) -> None:
+        local = worktree.local
+        self._objects = objects
+        self._disk = local.disk if local else DISK
+        self._path = local.journal(worktree.path) if local else None
+        self._journal = journal
+        self._applier = Applier(
+            self._disk, worktree.root, journal, durable=local is None or local.durable
+        )
+
+    def begin(self) -> None:
+        if self._path is not None:
+            self._disk.make_dir(self._path.parent)
+            self._journal.write(self._disk, self._path)
+
+    def forward(self) -> None:
+        self._applier.stage(lambda content_id: content_of(self._objects, content_id))
+        self._applier.run()
+
+    def done(self) -> None:
+        if self._path is not None:
+            self._journal._replace(done=True).write(self._disk, self._path)
+
+    def back(self) -> None:
+        self._applier.back()
+        self.end()
+
+    def end(self) -> None:
+        self._applier.clean()
+        self._applier.close()
+        if self._path is not None:
+            self._disk.remove(self._path)
+
+
+def settle(objects: Objects, worktree: Worktree) -> bool:
+    """Finish or take back a restore that was interrupted; whether there was one.
+
+    To be called with the directory held for this process alone. Raises Corrupt, DiskError.
+    """
+    if worktree.local is None:
+        return False
+    journal = Journal.read(worktree.local.journal(worktree.path))
+    if journal is None:
+        return False
+    work = _Work(objects, worktree, journal)
+    if journal.committed(objects.engine):
+        work.end()
+    else:
+        work.back()
+    return True
+
+
+class _Spared:
+    """What the ignore rules of a stored tree leave out. They hold for what a restore deletes."""
+
+    def __init__(self, objects: Objects, wanted: bytes) -> None:
+        self._objects = objects
+        self._trees = Trees(objects)
+        self._tree = wanted
+        self._rules: dict[bytes, Rules] = {}
+
+    def __call__(self, path: bytes, is_dir: bool) -> bool:
+        """Whether a path, or a directory above it, is left out."""
+        names = tuple(map(os.fsdecode, parts_of(path)))
+        folder = b""
+        for depth, name in enumerate(parts_of(path), 1):
+            rules = self._rules_in(folder)
+            if rules.ignores(names[:depth], is_dir or depth < len(names)):
+                return True
+            folder = tree.join(folder, name)
+        return False
+
+    def _rules_in(self, folder: bytes) -> Rules:
+        rules = self._rules.get(folder)
+        if rules is None:
+            above = self._rules_in(folder.rpartition(b"/")[0]) if folder else Rules()
+            texts = [text for name in RULE_FILES if (text := self._text(folder, name)) is not None]
+            rules = self._rules[folder] = above.within(len(parts_of(folder)), texts)
+        return rules
+
+    def _text(self, folder: bytes, name: bytes) -> bytes | None:
+        found = self._trees.find(self._tree, (*parts_of(folder), name))
+        if found is None or found.kind != tree.FILE or found.target is None:
+            return None
+        return self._objects.content(found.target)
