@@ -17,6 +17,7 @@ from snapstore.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from snapstore.store import Store
+    from snapstore.worktree.treediff import FilesDiff
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Diff:
     right: list[Snapshot]
     history: HistoryDiff
     scratchpad: MapDiff
-    files: MapDiff | None
+    files: FilesDiff | None
     """None when neither side holds files."""
 
     @property
@@ -79,8 +80,18 @@ def compare(store: Store, left: Snapshot, right: Snapshot) -> Diff:
         right=_since(store, right, base, shared),
         history=HistoryDiff(shared, left.history[shared:], right.history[shared:]),
         scratchpad=_maps(store, left.record.scratchpad, right.record.scratchpad),
-        files=None,
+        files=_files(store, left, right),
     )
+
+
+def _files(store: Store, left: Snapshot, right: Snapshot) -> FilesDiff | None:
+    trees = left.record.files, right.record.files
+    if trees == (None, None):
+        return None
+    from snapstore.worktree.tree import Trees
+    from snapstore.worktree.treediff import files_diff
+
+    return files_diff(Trees(store.objects), *trees)
 
 
 def _since(store: Store, head: Snapshot, base: bytes | None, shared: int) -> list[Snapshot]:

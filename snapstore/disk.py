@@ -297,6 +297,10 @@ class Disk:
             time.sleep(pause)
             pause = min(pause * 1.2, 0.005)
 
+    def try_lock(self, fd: int) -> bool:
+        """Take the exclusive lock of an open file if nobody holds it; whether it was taken."""
+        return _try_lock(fd)
+
     def unlock(self, fd: int) -> None:
         """Give the lock back."""
         fcntl.flock(fd, fcntl.LOCK_UN)

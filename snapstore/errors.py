@@ -101,6 +101,28 @@ class Locked(SnapstoreError):
     hint = "it is freed when its holder ends; see which process uses the store, then try again"
 
 
+# --- a task cannot go on ---------------------------------------------------------------------
+
+
+class PhaseTimedOut(SnapstoreError, TimeoutError):
+    """A phase of a task took longer than it may."""
+
+
+class UncertainEffect(SnapstoreError):
+    """An effect was begun and its outcome was never recorded: it may or may not have taken place.
+
+    ``key`` is what the task calls it, ``idempotency_key`` what it was begun under.
+    """
+
+    def __init__(self, key: str, idempotency_key: str) -> None:
+        super().__init__(
+            f"whether the effect {key!r} took place is unknown: the run that began it was cut off",
+            hint="find out, then run the task with on_uncertain='skip' if it did, 'retry' if not",
+        )
+        self.key = key
+        self.idempotency_key = idempotency_key
+
+
 # --- the store or the disk is not well -------------------------------------------------------
 
 

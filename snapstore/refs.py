@@ -27,6 +27,9 @@ SESSIONS = "sessions/"
 TAGS = "tags/"
 CURRENT = "state/current"
 
+_OF_NAMES = ("from_ref", "from_gen", "to_ref")
+"""What the info of a move says about names. A step that comes to stand there again repeats it."""
+
 
 def live(engine: Engine, ref: str) -> Move | None:
     """The last move of a ref that exists now."""
@@ -41,9 +44,19 @@ def create(
     return _granted(engine.commit([], Update(ref, head, None, op, time, info)))
 
 
-def step_back(engine: Engine, ref: str, time: int) -> Move:
-    """Undo the last move of a ref. Raises NothingToDo."""
-    tip = engine.tip(ref)
+def step_back(
+    engine: Engine,
+    ref: str,
+    time: int,
+    *,
+    tip: Move | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Move:
+    """Undo the last move of a ref, with further facts about it. Raises NothingToDo.
+
+    tip: what the caller knows to be the last move; RefMoved if it is not any more.
+    """
+    tip = tip or engine.tip(ref)
     if tip is None or (tip.new is None and tip.base == 0):
         raise NothingToDo("there is nothing to undo", hint="`snapstore op log` lists every move")
     target = engine.move(ref, tip.base) if tip.base else None
@@ -53,7 +66,7 @@ def step_back(engine: Engine, ref: str, time: int) -> Move:
         tip.new,
         "undo",
         time,
-        {"of": tip.info.get("of", tip.op)},
+        {"of": _made_by(tip), "at": _made_by(target), **_kept(target, "back"), **(facts or {})},
         at=tip.gen,
         base=target.base if target else 0,
         redo=tip.gen,
@@ -66,6 +79,27 @@ def step_back(engine: Engine, ref: str, time: int) -> Move:
     return moved
 
 
+def _made_by(move: Move | None) -> str:
+    """The op that made what a ref stands on: of an undo the one that it went back to."""
+    if move is None:
+        return ""
+    op: str = move.info.get("at", "") if move.op == "undo" else move.info.get("of", move.op)
+    return op
+
+
+def _kept(target: Move | None, way: str) -> dict[str, Any]:
+    """What a step repeats of the move that it goes to: names, and what the next step in the same
+    way does to files (see worktree.moves)."""
+    info = target.info if target is not None else {}
+    return {key: info[key] for key in (*_OF_NAMES, way) if key in info}
+
+
+def trees_of(move: Move) -> list[bytes]:
+    """The file trees that a move remembers for undo and redo: nothing else may reach them."""
+    faces = [move.info.get(key) for key in ("back", "forth", "files")]
+    return [face["tree"] for face in faces if face]
+
+
 def _old_name(engine: Engine, renamed: Move) -> Move | None:
     """The last move of the ref that this move took the name from; None when it took none.
 
@@ -75,9 +109,16 @@ def _old_name(engine: Engine, renamed: Move) -> Move | None:
     return engine.tip(renamed.info["from_ref"]) if "from_ref" in renamed.info else None
 
 
-def step_forth(engine: Engine, ref: str, time: int) -> Move:
-    """Redo what was undone last. Raises NothingToDo."""
-    tip = engine.tip(ref)
+def step_forth(
+    engine: Engine,
+    ref: str,
+    time: int,
+    *,
+    tip: Move | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Move:
+    """Redo what was undone last, with further facts about it; as step_back otherwise."""
+    tip = tip or engine.tip(ref)
     target = engine.move(ref, tip.redo) if tip is not None and tip.redo else None
     if tip is None or target is None:
         raise NothingToDo("there is nothing to redo", hint="a new save ends what can be redone")
@@ -87,7 +128,7 @@ def step_forth(engine: Engine, ref: str, time: int) -> Move:
         tip.new,
         "redo",
         time,
-        {**target.info, "of": target.info.get("of", target.op)},
+        {"of": _made_by(target), **_kept(target, "forth"), **(facts or {})},
         at=tip.gen,
         base=target.base,
         redo=target.redo,

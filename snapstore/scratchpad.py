@@ -132,9 +132,9 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
 
     def clear(self) -> None:
         """Remove every key."""
-        self.replace({})
+        self.assign({})
 
-    def replace(self, entries: Mapping[str, Any]) -> None:
+    def assign(self, entries: Mapping[str, Any]) -> None:
         """Hold these entries and no others. When one is refused nothing changes."""
         encoded = dict(_encoded(key, value) for key, value in entries.items())
         gone = dict.fromkeys([*self._changes, *self._names()])
@@ -146,6 +146,12 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
         """Show another saved scratchpad, without any changes."""
         self._root = root
         self._changes = {}
+
+    def edits(self) -> tuple[dict[str, Any], list[str]]:
+        """The keys that were set since it was saved, with their values, and those removed."""
+        decode = values.decode
+        put = {key_text(k): decode(v) for k, v in self._changes.items() if v is not None}
+        return put, [key_text(k) for k, v in self._changes.items() if v is None]
 
     @property
     def changed(self) -> bool:

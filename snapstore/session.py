@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,8 @@ from snapstore.snapshot import Line, Snapshot
 if TYPE_CHECKING:
     from snapstore.store import Store
     from snapstore.worktree.binding import Binding
+    from snapstore.worktree.restore import Restored
+    from snapstore.worktree.treediff import FilesDiff
 
 
 class Session:
@@ -36,6 +38,8 @@ class Session:
         self._history = History(store.objects, None)
         self._scratchpad = Scratchpad(store.objects, None)
         self._binding: Binding | None = None
+        self.restored: Restored | None = None
+        """What the last rewind, restore, undo or redo did to files; None when it did not."""
         self.meta: dict[str, Any] = {}
         """Further facts to keep with each turn: JSON values or bytes."""
         self.reload()
@@ -75,7 +79,7 @@ class Session:
     @scratchpad.setter
     def scratchpad(self, entries: Mapping[str, Any]) -> None:
         if entries is not self._scratchpad:
-            self._scratchpad.replace(entries)
+            self._scratchpad.assign(entries)
 
     @property
     def worktree(self) -> Path | None:
@@ -104,6 +108,20 @@ class Session:
 
             self._binding = Binding(self._store)
         return self._binding
+
+    def files_diff(self) -> FilesDiff | None:
+        """How the files in the directory differ from those of HEAD: what HEAD has stands left.
+
+        None when HEAD holds no files, or the directory is not there. Nothing is written.
+        """
+        root = self.worktree
+        if root is None or self._head is None or self._head.record.files is None:
+            return None
+        if not root.is_dir():
+            return None
+        from snapstore.worktree.treediff import sorted_out
+
+        return sorted_out(self._store.worktree(root).changes(self._head.record.files))
 
     @property
     def unsaved(self) -> bool:
@@ -138,10 +156,7 @@ class Session:
 
         Raises UnsupportedValue for meta that cannot be kept, InvalidInput for other arguments.
         """
-        if on_conflict not in ("raise", "fork"):
-            raise InvalidInput(f"on_conflict is 'raise' or 'fork', not {on_conflict!r}")
-        if not isinstance(label, str | None):
-            raise InvalidInput(f"a label is text, not {label!r}")
+        _check_save(label, on_conflict)
         head = self._head
         with Stage(self._store.objects) as stage:
             files = self._capture(stage)
@@ -149,6 +164,28 @@ class Session:
                 if files == (head.record.files, head.record.worktree, head.record.partial):
                     return self._unless_moved(head, on_conflict)
             saved = self._commit(stage, files, label or "", on_conflict)
+        if self._binding is not None:
+            self._binding.saved()
+        return saved
+
+    def complete(
+        self, label: str | None = None, *, on_conflict: Literal["raise", "fork"] = "raise"
+    ) -> Snapshot:
+        """Keep the present state as the turn that HEAD began: the same number, the same parent.
+
+        For a turn that comes in two steps, of which the first must not be lost: a question, saved
+        before it is asked, and its answer. Undo takes back both steps at once; the first one alone
+        is ``NAME@{1}``. Without a label the turn keeps the one it has. Else as ``save``.
+
+        Raises NotFound when there is no turn to complete.
+        """
+        _check_save(label, on_conflict)
+        if self._head is None:
+            raise NotFound(f"{self._name} has no turn to complete", hint="save() it first")
+        label = self._head.label if label is None else label
+        with Stage(self._store.objects) as stage:
+            files = self._capture(stage)
+            saved = self._commit(stage, files, label, on_conflict, completes=self._head)
         if self._binding is not None:
             self._binding.saved()
         return saved
@@ -168,9 +205,16 @@ class Session:
         return head
 
     def _commit(
-        self, stage: Stage, files: tuple[bytes | None, str, bool], label: str, on_conflict: str
+        self,
+        stage: Stage,
+        files: tuple[bytes | None, str, bool],
+        label: str,
+        on_conflict: str,
+        *,
+        completes: Snapshot | None = None,
     ) -> Snapshot:
-        parent = self._head.raw_id if self._head else None
+        head = self._head.raw_id if self._head else None
+        parent = completes.record.parent if completes else head
         tree, worktree, partial = files
         snapshot_id, record = self._store.objects.snapshots.create(
             parent,
@@ -186,7 +230,8 @@ class Session:
         )
         saved = Snapshot(self._store.objects, snapshot_id, record)
         try:
-            stage.commit(Update(self._ref, snapshot_id, parent, "save", record.time))
+            base = self._before(completes) if completes else None
+            stage.commit(Update(self._ref, snapshot_id, head, "save", record.time, base=base))
         except RefMoved as moved:
             twin = self._twin(record, moved.actual)
             if twin is None and on_conflict == "raise":
@@ -196,6 +241,11 @@ class Session:
             saved = twin or saved
         self._stand_on(saved)
         return saved
+
+    def _before(self, turn: Snapshot) -> int | None:
+        """The move that undo leads to from the one that brought HEAD to this turn."""
+        tip = self._store.engine.tip(self._ref)
+        return tip.base if tip is not None and tip.new == turn.raw_id else None
 
     def _twin(self, record: Record, actual: bytes | None) -> Snapshot | None:
         """The turn that HEAD has moved to, if but for its time it is the one to be saved.
@@ -238,14 +288,26 @@ class Session:
         self._history.reset(head.record.history if head else None)
         self._scratchpad.reset(head.record.scratchpad if head else None)
 
-    def rewind(self, to: int | str | Snapshot, *, force: bool = False) -> Snapshot:
+    def rewind(
+        self, to: int | str | Snapshot, *, files: bool = False, force: bool = False
+    ) -> Snapshot:
         """Move HEAD to an earlier turn, a snapshot or a revision. Nothing is lost: see undo.
 
-        Raises NotFound; Refused when there are unsaved changes, unless forced.
+        With files=True the files go back too, in the directory that the turn was captured from,
+        after what is there was captured; ``restored`` says what was done.
+
+        Raises NotFound; Refused when there are unsaved changes, or files in the way that could not
+        be captured, unless forced.
         """
         target = self.at(to)
         self._refuse_unsaved(force)
-        self._move(target.raw_id, "rewind", {"turn": target.turn})
+        self.restored = None
+        if files:
+            from snapstore.worktree import moves
+
+            self.restored = moves.rewind(self._store, self._name, target, force=force)
+        else:
+            self._move(target.raw_id, "rewind", {"turn": target.turn})
         self._show(target)
         return target
 
@@ -277,13 +339,30 @@ class Session:
                 hint="save() them first, or pass force=True to drop them",
             )
 
+    def restore(
+        self, source: int | str | Snapshot, paths: Sequence[str] = (), *, force: bool = False
+    ) -> Restored:
+        """Bring files of a turn back, all or those at these paths; HEAD stays.
+
+        What is there is captured first, and undo brings that back. Raises NotFound, Refused.
+        """
+        from snapstore.worktree import moves
+
+        self.restored = moves.restore_files(
+            self._store, self._name, self.at(source), paths, force=force
+        )
+        return self.restored
+
     def undo(self, steps: int = 1, *, force: bool = False) -> Snapshot | None:
-        """Take back the last moves of HEAD: saves, rewinds, forks. Raises NothingToDo."""
-        return self._step(self._store.undo, steps, force)
+        """Take back the last moves of HEAD: saves, rewinds, forks, and what they did to files.
+
+        Raises NothingToDo, and what rewind raises.
+        """
+        return self._step(self._store.step_back, steps, force)
 
     def redo(self, steps: int = 1, *, force: bool = False) -> Snapshot | None:
         """Go forth again over what undo took back. Raises NothingToDo."""
-        return self._step(self._store.redo, steps, force)
+        return self._step(self._store.step_forth, steps, force)
 
     def _step(self, step: Any, steps: int, force: bool) -> Snapshot | None:
         if steps < 1:
@@ -291,9 +370,11 @@ class Session:
         self._refuse_unsaved(force)
         if self._head is not None and refs.live(self._store.engine, self._ref) is not None:
             self._unless_moved(self._head, "raise")
+        self.restored = None
         try:
             for _ in range(steps):
-                step(self._name)
+                _, restored = step(self._name, force=force)
+                self.restored = self.restored.and_then(restored) if self.restored else restored
         finally:
             self.reload()
         return self._head
@@ -350,3 +431,10 @@ class Session:
             raise InvalidInput(f"cannot keep {keep} messages")
         length = len(self._history)
         return pairs.border_before(length, self._history.__getitem__, max(0, length - keep))
+
+
+def _check_save(label: object, on_conflict: object) -> None:
+    if on_conflict not in ("raise", "fork"):
+        raise InvalidInput(f"on_conflict is 'raise' or 'fork', not {on_conflict!r}")
+    if not isinstance(label, str | None):
+        raise InvalidInput(f"a label is text, not {label!r}")

@@ -15,6 +15,7 @@ from snapstore.scratchpad import SavedScratchpad
 
 if TYPE_CHECKING:
     from snapstore.worktree.files import Files
+    from snapstore.worktree.treediff import FilesDiff
 
 
 class Snapshot:
@@ -109,6 +110,17 @@ class Snapshot:
         if mine is not None and lists.node(mine).prev == before:
             return lists.length(mine) - lists.length(before)  # the usual case, and no walk
         return lists.length(mine) - lists.common_prefix(mine, before)
+
+    def files_diff(self) -> FilesDiff | None:
+        """How the files differ from those of the turn before; None when the turn holds none."""
+        if self._record.files is None:
+            return None
+        from snapstore.worktree.tree import Trees
+        from snapstore.worktree.treediff import files_diff
+
+        parent = self._record.parent
+        before = self._objects.snapshots.record(parent).files if parent else None
+        return files_diff(Trees(self._objects), before, self._record.files)
 
     def __eq__(self, other: object) -> bool:
         return self._id == other._id if isinstance(other, Snapshot) else NotImplemented

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from snapstore.diff import Diff
     from snapstore.worktree.directory import Worktree
     from snapstore.worktree.local import Local
+    from snapstore.worktree.restore import Restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +133,25 @@ class Store:
         if not self.exists(name):
             raise revisions.unknown(self, name)
 
-    def undo(self, name: str) -> Move:
+    def undo(self, name: str, *, force: bool = False) -> Move:
         """Take back the last move of a session, a deletion too. Raises NothingToDo."""
-        return refs.step_back(self.engine, self._moved(name), self.clock())
+        return self.step_back(name, force=force)[0]
 
-    def redo(self, name: str) -> Move:
+    def redo(self, name: str, *, force: bool = False) -> Move:
         """Go forth again over what undo took back. Raises NothingToDo."""
-        return refs.step_forth(self.engine, self._moved(name), self.clock())
+        return self.step_forth(name, force=force)[0]
+
+    def step_back(self, name: str, *, force: bool = False) -> tuple[Move, Restored | None]:
+        """As undo; also what it did to files."""
+        from snapstore.worktree import moves
+
+        return moves.undo(self, self._moved(name), force=force)
+
+    def step_forth(self, name: str, *, force: bool = False) -> tuple[Move, Restored | None]:
+        """As redo; also what it did to files."""
+        from snapstore.worktree import moves
+
+        return moves.redo(self, self._moved(name), force=force)
 
     def _moved(self, name: str) -> str:
         ref = refs.SESSIONS + name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from stores import ENGINES, Place, place_on
 
 from snapstore import Store
-from stores import ENGINES, Place, place_on
 
 
 @pytest.fixture(scope="session", params=ENGINES)

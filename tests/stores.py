@@ -9,6 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
 from snapstore import ObjectMissing, Store
 from snapstore.engine import Engine, Move, Obj, Update
 from snapstore.engines.log.engine import LogEngine
@@ -66,6 +69,20 @@ def place_on(kind: str, directories: Iterator[Path]) -> Place:
         return Place(lambda: shared)
     root = next(directories) / "store"
     return Place(lambda: LogEngine(root, durable=False))
+
+
+def run_machine(
+    machine: Callable[[Place], RuleBasedStateMachine],
+    new_place: Callable[[], Place],
+    *,
+    examples: int,
+    steps: int,
+) -> None:
+    """Run a state machine as a test, each example in a place of its own."""
+    run_state_machine_as_test(
+        lambda: machine(new_place()),  # type: ignore[arg-type]  # a factory does as a type does
+        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+    )
 
 
 class Counting:

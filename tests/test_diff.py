@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import Place, ticking
 
 from snapstore import NotFound, Session, Snapshot, Store
 from snapstore import open as open_store
 from snapstore.diff import MapDiff
-from stores import Place, ticking
 
 
 def add(session: Session, *messages: Any) -> Session:

@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 
 import pytest
+from stores import Place
 
 from snapstore import Session, Store, values
-from stores import Place
 
 MOST_A_TURN = 400
 LENGTHS = (100, 1000, 5000)
@@ -65,7 +65,7 @@ def test_bookkeeping_of_a_turn_is_small_at_every_length(long_place: Place, lengt
     before = held(store)
     spoken = grow(session, WINDOW)
     a_turn = (held(store) - before - spoken) / WINDOW
-    print('FIGURE', length, a_turn)
+    print("FIGURE", length, a_turn)
     assert 0 < a_turn <= MOST_A_TURN
 
 

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from stores import Place, run_machine
 
 from snapstore import ReadOnlyValue, Store, UnsupportedValue
 from snapstore.history import History
 from snapstore.model.extents import NODE_ITEMS
-from stores import Place
 
 MESSAGES: st.SearchStrategy[Any] = st.one_of(
     st.integers(0, 4),
@@ -111,7 +110,7 @@ class LikeAList(RuleBasedStateMachine):
 
     @rule(messages=SOME)
     def add_in_place(self, messages: list[Any]) -> None:
-        self.session.history += messages
+        self.session.history += messages  # type: ignore[operator]
         self.model += messages
 
     @rule()
@@ -162,10 +161,7 @@ class LikeAList(RuleBasedStateMachine):
 
 
 def test_a_history_does_what_a_list_does(new_place: Callable[[], Place]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: LikeAList(new_place()),
-        settings=settings(max_examples=60, stateful_step_count=25, deadline=None),
-    )
+    run_machine(LikeAList, new_place, examples=60, steps=25)
 
 
 def test_append_copies(store: Store) -> None:
@@ -258,12 +254,13 @@ def test_a_long_history_is_edited_in_its_middle(store: Store, place: Place) -> N
     session = store.session("s")
     session.history.extend(model)
     session.save()
-    for edit in (
+    edits: list[Callable[[Any], object]] = [
         lambda h: h.__delitem__(slice(None, None, 3)),
         lambda h: h.__setitem__(slice(5, -5, 2), ["x"] * len(model[5:-5:2])),
         lambda h: h.insert(NODE_ITEMS + 1, "middle"),
         lambda h: h.reverse(),
-    ):
+    ]
+    for edit in edits:
         edit(session.history)
         edit(model)
         assert session.history == model

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from stores import Place, run_machine
 
 from snapstore import InvalidInput, NotFound, NothingToDo, Refused, Store, refs
 from snapstore.engine import Engine, Update
-from stores import Place
 
 REF = refs.SESSIONS + "s"
 HEADS = st.sampled_from([bytes([n]) * 32 for n in range(4)])
@@ -25,8 +24,8 @@ class Undoing(RuleBasedStateMachine):
         self.place = place
         self.engine = place.engine()
         self.now: bytes | None = None
-        self.undoable: list[bytes | None] = []
-        self.redoable: list[bytes | None] = []
+        self.undoable: list[tuple[str, bytes | None]] = []
+        self.redoable: list[tuple[str, bytes | None]] = []
         self.all: list[bytes | None] = []
 
     def teardown(self) -> None:
@@ -36,10 +35,10 @@ class Undoing(RuleBasedStateMachine):
         self.now = to
         self.all.append(to)
 
-    @rule(head=HEADS)
-    def move(self, head: bytes) -> None:
-        self.engine.commit([], Update(REF, head, self.now, "save", 0))
-        self.undoable.append(self.now)
+    @rule(head=HEADS, op=st.sampled_from(["save", "rewind"]))
+    def move(self, head: bytes, op: str) -> None:
+        self.engine.commit([], Update(REF, head, self.now, op, 0))
+        self.undoable.append((op, self.now))
         self.redoable.clear()
         self.moved(head)
 
@@ -50,7 +49,7 @@ class Undoing(RuleBasedStateMachine):
                 refs.delete(self.engine, REF, 0)
             return
         refs.delete(self.engine, REF, 0)
-        self.undoable.append(self.now)
+        self.undoable.append(("delete", self.now))
         self.redoable.clear()
         self.moved(None)
 
@@ -60,9 +59,11 @@ class Undoing(RuleBasedStateMachine):
             with pytest.raises(NothingToDo):
                 refs.step_back(self.engine, REF, 0)
             return
-        assert refs.step_back(self.engine, REF, 0).op == "undo"
-        self.redoable.append(self.now)
-        self.moved(self.undoable.pop())
+        op, before = self.undoable.pop()
+        step = refs.step_back(self.engine, REF, 0)
+        assert (step.op, step.info["of"]) == ("undo", op)
+        self.redoable.append((op, self.now))
+        self.moved(before)
 
     @rule()
     def redo(self) -> None:
@@ -70,9 +71,11 @@ class Undoing(RuleBasedStateMachine):
             with pytest.raises(NothingToDo):
                 refs.step_forth(self.engine, REF, 0)
             return
-        assert refs.step_forth(self.engine, REF, 0).op == "redo"
-        self.undoable.append(self.now)
-        self.moved(self.redoable.pop())
+        op, after = self.redoable.pop()
+        step = refs.step_forth(self.engine, REF, 0)
+        assert (step.op, step.info["of"]) == ("redo", op)
+        self.undoable.append((op, self.now))
+        self.moved(after)
 
     @rule()
     def open_again(self) -> None:
@@ -93,18 +96,7 @@ class Undoing(RuleBasedStateMachine):
 
 
 def test_undo_and_redo_walk_the_moves_of_a_ref(new_place: Callable[[], Place]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: Undoing(new_place()),
-        settings=settings(max_examples=60, stateful_step_count=25, deadline=None),
-    )
-
-
-def test_undo_says_what_it_undid_however_often(store: Store) -> None:
-    store.engine.commit([], Update(REF, bytes(32), None, "save", 0))
-    refs.delete(store.engine, REF, 0)
-    for _ in range(3):
-        assert refs.step_back(store.engine, REF, 0).info["of"] == "delete"
-        assert refs.step_forth(store.engine, REF, 0).info["of"] == "delete"
+    run_machine(Undoing, new_place, examples=60, steps=25)
 
 
 # --- sessions --------------------------------------------------------------------------------
@@ -170,6 +162,19 @@ def test_undo_and_redo_of_a_rename_move_both_names(store: Store) -> None:
         store.redo("new")
         assert names(store) == ["new"]
     assert store.session("new").history == ["one"]
+
+
+def test_undo_comes_to_a_rename_through_later_moves(store: Store) -> None:
+    save(store, "old", "one")
+    store.rename("old", "new")
+    save(store, "new", "two")
+    store.undo("new")
+    store.undo("new")
+    assert names(store) == ["old"]
+    store.redo("new")
+    assert names(store) == ["new"]
+    store.redo("new")
+    assert store.session("new").history == ["one", "two"]
 
 
 def test_undo_of_a_rename_leaves_an_old_name_alone_that_is_in_use_again(store: Store) -> None:

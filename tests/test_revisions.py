@@ -7,11 +7,11 @@ from collections import defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import Place, ticking
 
 from snapstore import Ambiguous, InvalidInput, NotFound, SnapstoreError, Store
 from snapstore import open as open_store
 from snapstore.engine import Kind
-from stores import Place, ticking
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from stores import Place, run_machine
 
 from snapstore import ReadOnlyValue, Store, UnsupportedValue
 from snapstore.scratchpad import Scratchpad
-from stores import Place
 
 KEYS = st.sampled_from(["", "a", "b", "c/d", "é", "\ud800", "\0", *map(str, range(80))])
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -76,7 +76,7 @@ class LikeADict(RuleBasedStateMachine):
 
     @rule(entries=st.dictionaries(KEYS, VALUES, max_size=6))
     def assign_the_whole(self, entries: dict[str, Any]) -> None:
-        self.session.scratchpad = entries  # type: ignore[assignment]
+        self.session.scratchpad = entries
         self.model = dict(entries)
 
     @rule(key=KEYS)
@@ -114,10 +114,7 @@ class LikeADict(RuleBasedStateMachine):
 
 
 def test_a_scratchpad_does_what_a_dict_does(new_place: Callable[[], Place]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: LikeADict(new_place()),
-        settings=settings(max_examples=50, stateful_step_count=20, deadline=None),
-    )
+    run_machine(LikeADict, new_place, examples=50, steps=20)
 
 
 @pytest.fixture
@@ -156,7 +153,7 @@ def test_what_cannot_be_kept_is_refused_and_nothing_changes(pad: Scratchpad, val
     with pytest.raises(UnsupportedValue, match=r"scratchpad\['k'\]"):
         pad["k"] = value
     with pytest.raises(UnsupportedValue):
-        pad.replace({"new": 1, "k": value})
+        pad.assign({"new": 1, "k": value})
     assert pad == {"k": "old"}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from stores import SECOND, START, Place
 
 from snapstore import (
     InvalidInput,
@@ -18,7 +20,6 @@ from snapstore import (
     UnsupportedValue,
 )
 from snapstore import open as open_store
-from stores import SECOND, START, Place
 
 
 def saved(store: Store, name: str, *messages: Any) -> Session:
@@ -181,7 +182,7 @@ def test_an_unsupported_value_in_a_new_whole_leaves_the_old_whole(store: Store) 
     with pytest.raises(UnsupportedValue):
         session.history = ["fine", object()]
     with pytest.raises(UnsupportedValue):
-        session.scratchpad = {"fine": 1, "k": object()}  # type: ignore[assignment]
+        session.scratchpad = {"fine": 1, "k": object()}
     assert session.history == ["one"]
     assert session.scratchpad == {"k": 1}
 
@@ -234,7 +235,8 @@ def test_a_rewound_session_goes_on_from_there_and_the_old_line_stays(store: Stor
     session.rewind(2)
     session.history.append("other")
     new = session.save()
-    assert (new.turn, new.history) == (3, [0, 1, "other"])
+    assert new.turn == 3
+    assert new.history == [0, 1, "other"]
     assert store.resolve(old.id).history == list(range(5))
     assert session.rewind(old).history == list(range(5))
 
@@ -320,8 +322,12 @@ def test_going_elsewhere_is_refused_while_something_is_unsaved(
 ) -> None:
     session = saved(store, "s", "one", "two", "three")
     session.undo()
-    go = {"rewind": lambda **force: session.rewind(1, **force),
-          "undo": session.undo, "redo": session.redo}[step]  # fmt: skip
+    steps: dict[str, Callable[..., object]] = {
+        "rewind": lambda **force: session.rewind(1, **force),
+        "undo": session.undo,
+        "redo": session.redo,
+    }
+    go = steps[step]
     change(session)
     with pytest.raises(Refused, match="not saved") as refusal:
         go()
@@ -383,12 +389,13 @@ def test_a_turn_of_another_store_is_refused(store: Store) -> None:
     stranger = saved(open_store("memory://"), "s", "elsewhere").head
     assert stranger is not None
     before = moves(store)
-    for act in (
+    acts: list[Callable[[], object]] = [
         lambda: session.rewind(stranger),
         lambda: session.fork("f", at=stranger),
         lambda: store.fork(stranger, "f"),
         lambda: store.tag("t", stranger),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(ObjectMissing):
             act()
     assert moves(store) == before

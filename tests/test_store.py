@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import Place
 
 import snapstore
 from snapstore import (
@@ -21,7 +22,6 @@ from snapstore import (
 from snapstore.disk import Disk
 from snapstore.engines.log.engine import LogEngine
 from snapstore.errors import DiskError, UnknownOutcome
-from stores import Place
 
 
 def saved(store: Store, name: str, *messages: Any) -> Session:

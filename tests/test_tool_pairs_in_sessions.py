@@ -7,9 +7,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from snapstore import InvalidInput, Session, Store, pairs
-from snapstore import open as open_store
 from stores import Place
 from toolrounds import (
     Message,
@@ -20,6 +17,9 @@ from toolrounds import (
     response_call,
     whole_histories,
 )
+
+from snapstore import InvalidInput, Session, Store, pairs
+from snapstore import open as open_store
 
 WIDEST_ROUND = 7
 """Messages in the longest round: what a border may be rounded outwards by."""

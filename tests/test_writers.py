@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from stores import Place
 
 from snapstore import InvalidInput, RefMoved, Session, Store
-from stores import Place
 
 
 def saved(store: Store, name: str, *messages: Any) -> Session:
@@ -157,9 +157,13 @@ def test_nobody_steps_over_a_turn_that_he_has_not_seen(
     first, second = two
     first.history.append("first's")
     first.save()
-    go = {"rewind": lambda: second.rewind(1), "undo": second.undo, "redo": second.redo}[step]
+    steps: dict[str, Callable[[], object]] = {
+        "rewind": lambda: second.rewind(1),
+        "undo": second.undo,
+        "redo": second.redo,
+    }
     with pytest.raises(RefMoved):
-        go()
+        steps[step]()
     assert store.session("w").turn == 2
 
 

@@ -7,6 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from snapstore import Session, Snapshot, Store, pairs, refs
+from snapstore.worktree.files import FileEntry
+from snapstore.worktree.restore import Restored
+from snapstore.worktree.treediff import FilesDiff
 from snapstore_cli.render.words import rfc3339
 
 Names = Mapping[str, Sequence[str]]
@@ -32,6 +35,7 @@ def time(when: datetime | None) -> str | None:
 
 def turn(snapshot: Snapshot, at: Names) -> dict[str, Any]:
     """A turn as log and diff list it."""
+    files = snapshot.files_diff()
     return {
         "id": snapshot.id,
         "turn": snapshot.turn,
@@ -39,7 +43,7 @@ def turn(snapshot: Snapshot, at: Names) -> dict[str, Any]:
         "label": snapshot.label,
         "time": time(snapshot.time),
         "messages": snapshot.added(),
-        "files": None,
+        "files": None if files is None else len(files),
         "refs": list(at.get(snapshot.id, ())),
     }
 
@@ -64,21 +68,60 @@ def whole_turn(snapshot: Snapshot) -> dict[str, Any]:
         "time": time(snapshot.time),
         "messages": list(snapshot.history),
         "scratchpad": dict(snapshot.scratchpad),
-        "files": None,
+        "files": files(snapshot),
         "pending_tool_calls": pending(snapshot),
         "meta": dict(snapshot.meta),
     }
 
 
+def files(snapshot: Snapshot) -> dict[str, Any] | None:
+    """The files of a turn by path; None when it holds none."""
+    held = snapshot.files
+    return None if held is None else {path: file(entry) for path, entry in held.entries()}
+
+
+def file(entry: FileEntry) -> dict[str, Any]:
+    """One path of a captured directory."""
+    facts: dict[str, Any] = {"kind": entry.kind, "mode": entry.mode}
+    facts |= {"size": entry.size, "id": entry.id, "mtime": time(entry.mtime)}
+    return facts if entry.target is None else {**facts, "target": entry.target}
+
+
+def files_diff(found: FilesDiff) -> dict[str, Any]:
+    """What differs between the files of two sides."""
+    return {
+        "added": {path: file(entry) for path, entry in found.added.items()},
+        "removed": {path: file(entry) for path, entry in found.removed.items()},
+        "changed": {path: list(map(file, pair)) for path, pair in found.changed.items()},
+        "renamed": found.renamed,
+    }
+
+
+def restored(done: Restored | None) -> dict[str, Any] | None:
+    """What was done to files."""
+    if done is None:
+        return None
+    return {
+        "written": list(done.written),
+        "deleted": list(done.deleted),
+        "kept": list(done.kept),
+    }
+
+
 def moved(
-    session: Session, before: Snapshot | None, after: Snapshot | None, *, dry_run: bool = False
+    session: Session,
+    before: Snapshot | None,
+    after: Snapshot | None,
+    *,
+    done: Restored | None = None,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
-    """How rewind, undo and redo tell where HEAD went."""
+    """How rewind, undo, redo and restore tell where HEAD went, and what was done to files."""
     return {
         "session": session.name,
         "from": before.id if before else None,
         "to": after.id if after else None,
         "turn": after.turn if after else 0,
-        "files": None,
+        "files": restored(done),
         "dry_run": dry_run,
     }

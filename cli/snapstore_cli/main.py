@@ -34,11 +34,12 @@ COMMANDS: dict[str, tuple[LazyCommand, ...]] = {
         LazyCommand("log", "log:log", "The turns of a session, newest first."),
         LazyCommand("show", "show:show", "One turn: messages, scratchpad, files."),
         LazyCommand("diff", "diff:diff", "What two turns or sessions do not share."),
-        LazyCommand("find", "find:find", "Search prompts, tool calls, results, labels."),
+        LazyCommand("find", "find:find", "Search prompts, tool calls, results, files."),
         LazyCommand("resume", "resume:resume", "What a harness needs to go on."),
     ),
     "Going back and forth": (
         LazyCommand("rewind", "moving:rewind", "Move HEAD back to an earlier turn."),
+        LazyCommand("restore", "moving:restore", "Bring back files of a turn; HEAD stays."),
         LazyCommand("undo", "moving:undo", "Take back the last moves of a session."),
         LazyCommand("redo", "moving:redo", "Go forth again over what undo took back."),
         LazyCommand("op", "op:op", "Every move of every ref.", ()),

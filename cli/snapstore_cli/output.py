@@ -56,6 +56,13 @@ class Output:
             return
         _feed(pager, lines)
 
+    def raw(self, pieces: Iterable[bytes]) -> None:
+        """Print bytes as they are."""
+        sys.stdout.flush()
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
     def say(self, text: str) -> None:
         """Print what was done, unless told to be quiet."""
         if not self._quiet:

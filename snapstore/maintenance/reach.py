@@ -15,6 +15,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.model.maps import Leaf
 from snapstore.model.snapshot import Record
 from snapstore.objects import Objects
+from snapstore.worktree.tree import FILE, Trees, decode_entry
 
 Report = Callable[[bytes, SnapstoreError], None]
 """Called with the id of what could not be read, and why."""
@@ -33,6 +34,7 @@ class Reach:
 
     def __init__(self, objects: Objects, report: Report) -> None:
         self._objects = objects
+        self._trees = Trees(objects)
         self._report = report
         self.seen: set[bytes] = set()
 
@@ -52,8 +54,36 @@ class Reach:
     def visit(self, turn: Turn) -> None:
         """Meet all that a turn holds: messages, scratchpad, files."""
         self._history(turn.record.history)
-        for root in (turn.record.scratchpad, turn.record.files):
-            self._map(root)
+        self._map(turn.record.scratchpad)
+        if turn.record.files is not None:
+            self.tree(turn.record.files)
+
+    def tree(self, root: bytes) -> None:
+        """Meet all that a file tree holds."""
+        if root in self.seen:
+            return
+        try:
+            directories = [self._trees.root(root).entries]
+            self.seen.add(root)
+            while directories:
+                directories += self._directory(directories.pop())
+        except SnapstoreError as error:
+            self._report(root, error)
+
+    def _directory(self, entries: bytes | None) -> list[bytes]:
+        """Meet the map and the files of a directory; the maps of those in it."""
+        found: list[bytes] = []
+        below: list[bytes] = []
+        for node_id, node in self._objects.maps.reachable(entries, self.seen):
+            found.append(node_id)
+            for name, value in node.entries.items() if isinstance(node, Leaf) else ():
+                entry = decode_entry(value, name)
+                if entry.children is not None:
+                    below.append(entry.children)
+                elif entry.kind == FILE and entry.target is not None:
+                    self._content(entry.target)
+        self.seen.update(found)
+        return below
 
     def _history(self, tip: bytes | None) -> None:
         found: list[bytes] = []

@@ -1,0 +1,1 @@
+"""The files that an agent works on: captured with a save, brought back when asked."""

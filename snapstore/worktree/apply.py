@@ -18,6 +18,7 @@ from snapstore.worktree.plan import OWNER, Act, Step, shown
 from snapstore.worktree.tree import Entry, parts_of
 
 _READY = b"ready"
+_NOT_OURS = (errno.ENOENT, errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP)
 _SYNCED_ONE_BY_ONE = 64
 """Up to so many files are synced each for itself, more all at once with the rest of the disk."""
 
@@ -99,12 +100,12 @@ class Applier:
         self._descent_forgets(step.path)
         self._disk.rename_at(folder, name, self._staging, _old(step))
         info = os.stat(_old(step), dir_fd=self._staging, follow_symlinks=False)
-        if step.old is not None and step.old.kind in (tree.FILE, tree.SYMLINK):
-            if not same_look(info, step.old):
-                raise Refused(
-                    f"{shown(step.path)} was changed while the files were being restored",
-                    hint="nothing was restored; try again when nothing else writes there",
-                )
+        captured = step.old is not None and step.old.kind in (tree.FILE, tree.SYMLINK)
+        if captured and step.old is not None and not same_look(info, step.old):
+            raise Refused(
+                f"{shown(step.path)} was changed while the files were being restored",
+                hint="nothing was restored; try again when nothing else writes there",
+            )
 
     def _rmdir(self, step: Step) -> None:
         folder, name = self._place(step.path)
@@ -210,7 +211,7 @@ class Applier:
         if place is None:
             return
         self._descent_forgets(step.path)
-        _unless(self._disk.remove_dir_at, *place, allowed=(errno.ENOENT, errno.ENOTEMPTY, errno.ENOTDIR))
+        _unless(self._disk.remove_dir_at, *place, allowed=_NOT_OURS)
 
     def _undo_rmdir(self, step: Step) -> None:
         place = self._try_place(step.path)
@@ -292,7 +293,7 @@ class Applier:
         self._disk.set_dir_mode_at(*self._place(path), mode)
 
     def _try_mode(self, path: bytes, mode: int) -> None:
-        _unless(self._set_mode, path, mode, allowed=(errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
+        _unless(self._set_mode, path, mode, allowed=_NOT_OURS)
 
 
 def _unless(do: Callable[..., None], *args: object, allowed: tuple[int, ...]) -> None:

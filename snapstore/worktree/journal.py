@@ -43,7 +43,7 @@ The file: magic "snapjrn1", 32 bytes BLAKE3 of the rest, then a msgpack array
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -54,6 +54,8 @@ from snapstore.ids import SIZE, object_id
 from snapstore.worktree.capture import STAGING
 from snapstore.worktree.plan import Act, Step
 from snapstore.worktree.tree import Entry
+
+Fields = tuple[Any, ...] | None
 
 _MAGIC = b"snapjrn1"
 TOKEN = "restore"
@@ -90,7 +92,7 @@ class Journal(NamedTuple):
 
     def write(self, disk: Disk, path: Path) -> None:
         """Put the journal in place, durably."""
-        body = msgpack.packb(self, use_bin_type=True)
+        body = msgpack.packb(self)
         disk.write_file(path, _MAGIC + object_id(body) + body)
 
     @classmethod
@@ -103,10 +105,9 @@ class Journal(NamedTuple):
         check, body = data[len(_MAGIC) :][:SIZE], data[len(_MAGIC) + SIZE :]
         if not data.startswith(_MAGIC) or object_id(body) != check:
             raise Corrupt("the journal of a restore does not verify", path=str(path))
-        *facts, steps = msgpack.unpackb(body, use_list=False)
-        return cls(*facts, tuple(_step(*fields) for fields in steps))
+        worktree, token, ref, gen, done, steps = msgpack.unpackb(body, use_list=False)
+        return cls(worktree, token, ref, gen, done, tuple(_step(*fields) for fields in steps))
 
 
-def _step(act: int, path: bytes, old: tuple[int, ...], new: tuple[int, ...], slot: int) -> Step:
-    entries = [None if fields is None else Entry(*fields) for fields in (old, new)]  # type: ignore[arg-type]
-    return Step(Act(act), path, *entries, slot=slot)
+def _step(act: int, path: bytes, old: Fields, new: Fields, slot: int) -> Step:
+    return Step(Act(act), path, Entry(*old) if old else None, Entry(*new) if new else None, slot)

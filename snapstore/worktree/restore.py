@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from snapstore.disk import DISK
-from snapstore.engine import Engine, Move
+from snapstore.engine import Move
 from snapstore.errors import NotFound, Refused
 from snapstore.objects import Objects, Stage
 from snapstore.worktree import tree
@@ -23,8 +23,7 @@ from snapstore.worktree.ignore import RULE_FILES, Rules
 from snapstore.worktree.journal import TOKEN, Journal
 from snapstore.worktree.known import known_paths
 from snapstore.worktree.live import Live
-from snapstore.worktree.local import Local
-from snapstore.worktree.plan import Plan, Planner, shown
+from snapstore.worktree.plan import Act, Plan, Planner, shown
 from snapstore.worktree.tree import Trees, parts_of
 
 Commit = Callable[[Mapping[str, Any]], Move | None]
@@ -68,6 +67,10 @@ class Wanted:
     """The ref that moves with the files; "" for none."""
     force: bool = False
     """Replace also what stands in the way and could not be captured."""
+    root_mode: bool = True
+    """Whether the root directory gets the mode that it had."""
+    move_anyway: bool = True
+    """Whether the ref moves also where no file differs."""
 
 
 def restore(
@@ -89,8 +92,8 @@ def restore(
     with worktree.exclusive(), Stage(objects) as stage:
         captured = worktree.capture(stage, limits, keep=not dry_run)
         plan = _planned(objects, worktree, wanted, captured)
-        if plan.conflicts and not wanted.force:
-            raise _refused(plan)
+        if not wanted.force:
+            _refuse_conflicts(plan, wanted)
         done = _told(plan, captured, wanted)
         if dry_run:
             return done
@@ -98,7 +101,8 @@ def restore(
         worktree.remember(captured)
         back = {"worktree": str(worktree.root), "tree": captured.tree, "paths": list(wanted.scope)}
         files = {**back, "tree": wanted.tree}
-        _carry_out(objects, worktree, plan, wanted.ref, commit, {"back": back, "files": files})
+        if plan.steps or wanted.move_anyway:
+            _carry_out(objects, worktree, plan, wanted.ref, commit, {"back": back, "files": files})
     return done
 
 
@@ -108,6 +112,8 @@ def _planned(objects: Objects, worktree: Worktree, wanted: Wanted, captured: Cap
         if not any(trees.find(t, parts_of(path)) for t in (wanted.tree, captured.tree)):
             raise NotFound(f"there is no {shown(path)}, neither in that turn nor here")
     changes = trees.changes(captured.tree, wanted.tree)
+    if not wanted.root_mode:
+        changes = [change for change in changes if change.path]
     with Descent(os.open(worktree.path, DIRECTORY)) as descent:
         live = Live(descent)
         known = partial(known_paths, objects, str(worktree.root), wanted.known)
@@ -116,15 +122,21 @@ def _planned(objects: Objects, worktree: Worktree, wanted: Wanted, captured: Cap
 
 
 def _told(plan: Plan, captured: Captured, wanted: Wanted) -> Restored:
-    kept = {*plan.kept, *(() if wanted.scope else captured.ignored())}.difference(plan.written)
-    return Restored(*(tuple(map(os.fsdecode, p)) for p in (plan.written, plan.deleted, sorted(kept))))
+    left_out = () if wanted.scope else captured.ignored()
+    kept = sorted({*plan.kept, *left_out}.difference(plan.written))
+    return Restored(*(tuple(map(os.fsdecode, paths)) for paths in (plan.written, plan.deleted, kept)))
 
 
-def _refused(plan: Plan) -> Refused:
+def _refuse_conflicts(plan: Plan, wanted: Wanted) -> None:
     conflicts = sorted(plan.conflicts)
+    if not wanted.ref:
+        # No move will remember what was there, so nothing could bring it back.
+        conflicts += [(s.path, "is something else") for s in plan.steps if s.act == Act.OUT]
+    if not conflicts:
+        return
     text = "; ".join(f"{shown(path)} {why}" for path, why in conflicts[:_CONFLICTS_SHOWN])
     more = len(conflicts) - _CONFLICTS_SHOWN
-    return Refused(
+    raise Refused(
         f"in the way of what is to be restored: {text}" + (f"; and {more} more" if more > 0 else ""),
         hint="nothing was touched: move them away, or force it to replace them",
     )
@@ -150,8 +162,8 @@ def _carry_out(
         worktree.path, secrets.token_bytes(12), ref, tip.gen if tip else 0, False, plan.steps
     )
     work = _Work(objects, worktree, journal)
-    work.begin()
     try:
+        work.begin()
         work.forward()
         if commit is not None:
             commit({**info, TOKEN: journal.token})

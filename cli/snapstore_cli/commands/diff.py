@@ -104,7 +104,7 @@ def _document(found: Diff, at: documents.Names, equal: bool) -> dict[str, Any]:
             "messages": found.history.right,
         },
         "scratchpad": _map(found.scratchpad),
-        "files": _map(found.files) if found.files is not None else None,
+        "files": documents.files_diff(found.files) if found.files is not None else None,
         "equal": equal,
     }
 

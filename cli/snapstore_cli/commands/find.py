@@ -17,6 +17,9 @@ from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import words
 from snapstore_cli.render.style import Look
 
+_MOST_TEXT = 16 << 20
+"""Bytes up to which a file is searched."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -35,7 +38,7 @@ class Match:
 @click.option("-i", "--ignore-case", is_flag=True, help="Upper and lower case alike.")
 @click.pass_context
 def find(context: click.Context, text: str, ignore_case: bool) -> None:
-    """Find TEXT in prompts, answers, tool calls and results, labels and the scratchpad.
+    """Find TEXT in prompts, answers, tool calls and results, files, labels and the scratchpad.
 
     Looks through the turns of every session, or of the one named with -s. What forks share is told
     once, where it came in first. Exits with 1 when there is nothing.
@@ -102,6 +105,7 @@ class _Search:
         self._pattern = pattern
         self._turns: set[str] = set()
         self._messages: set[bytes] = set()
+        self._contents: set[str] = set()
 
     def session(self, info: SessionInfo) -> Iterator[Match]:
         new: list[Snapshot] = []
@@ -130,6 +134,19 @@ class _Search:
             message = self._store.objects.value(message_id)
             yield f"messages[{index}]", _role(message), text_of(message)
         yield from self._new_entries(snapshot)
+        yield from self._new_files(snapshot)
+
+    def _new_files(self, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+        """The text files that this turn added or changed; each content once, wherever it lies."""
+        found, held = snapshot.files_diff(), snapshot.files
+        if found is None or held is None:
+            return
+        changed = {path: new for path, (_, new) in found.changed.items()}
+        for path, entry in sorted({**found.added, **changed}.items()):
+            if entry.kind == "file" and entry.id and entry.id not in self._contents:
+                self._contents.add(entry.id)
+                if entry.size <= _MOST_TEXT and b"\0" not in (content := held.read(path)):
+                    yield f"files:{path}", "", content.decode("utf-8", "surrogateescape")
 
     def _new_entries(self, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
         parent = self._store.snapshot(snapshot.parent) if snapshot.parent else None

@@ -25,7 +25,7 @@ from snapstore_cli.render.style import Look
 @click.option("-n", "most", type=click.IntRange(min=0), metavar="N", help="At most N turns.")
 @click.option("--oneline", is_flag=True, help="Only id and label.")
 @click.option("--grep", metavar="TEXT", help="Turns whose label or new messages hold this text.")
-@click.option("--touched", metavar="PATH", help="Turns that changed this file.")
+@click.option("--touched", metavar="PATH", help="Turns that changed this file or directory.")
 @click.pass_obj
 def log(
     run: Invocation,
@@ -59,8 +59,7 @@ def log(
     if grep is not None:
         found = (snapshot for snapshot in found if _mentions(snapshot, grep))
     if touched is not None:
-        run.out.note(f"no turn holds files, so none touched {touched}")
-        found = iter(())
+        found = (snapshot for snapshot in found if _touches(snapshot, touched))
     found = islice(found, most)
     if run.out.json:
         entries = [documents.turn(snapshot, at) for snapshot in found]
@@ -94,6 +93,16 @@ def _drawn(found: Iterable[Snapshot], at: Names, look: Look, one_line: bool) -> 
             yield strokes
         else:
             yield turns.beside(strokes, listed[node.id], at, look, one_line=one_line)
+
+
+def _touches(snapshot: Snapshot, path: str) -> bool:
+    """Whether a turn changed a path, or one below it."""
+    found = snapshot.files_diff()
+    wanted = path.strip("/").removeprefix("./")
+    if found is None:
+        return False
+    paths = (*found.added, *found.removed, *found.changed)
+    return any(p == wanted or p.startswith(wanted + "/") for p in paths)
 
 
 def _mentions(snapshot: Snapshot, text: str) -> bool:

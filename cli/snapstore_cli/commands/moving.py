@@ -1,19 +1,23 @@
-"""snapstore rewind, undo and redo: HEAD back and forth."""
+"""snapstore rewind, restore, undo and redo: HEAD and files back and forth."""
 
 from __future__ import annotations
 
 import click
 
-from snapstore import NotFound, NothingToDo, Session, Snapshot, refs
+from snapstore import NothingToDo, Session, Snapshot, refs
+from snapstore.worktree import moves
+from snapstore.worktree.restore import Restored
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.commands.diff import PARTS, parts_option
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.render import files as rendered
 from snapstore_cli.render.words import count, one_line, short
 
 _MESSAGES, _SCRATCHPAD, _FILES = PARTS
 _WHOLE = {_MESSAGES, _SCRATCHPAD}
 _DRY = "  (dry run: nothing was moved)"
+_DRY_FILES = "  (dry run: nothing was touched)"
 
 
 @click.command(cls=Command)
@@ -32,32 +36,41 @@ _DRY = "  (dry run: nothing was moved)"
 def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool) -> None:
     """Move HEAD of a session back to an earlier turn. Nothing is lost: undo goes forth again.
 
-    Without `files` in --what no file is touched. With only one of messages and scratchpad, HEAD
+    Without `files` in --what no file is touched. With it, the files in the directory that the turn
+    was captured from become what they were, after what is there now was captured: undo brings that
+    back. Files that no turn knows, and ignored ones, stay. With only one of messages and scratchpad, HEAD
     moves on to a new turn that has this part as it was at REV and the other as it is now.
 
     \b
     Examples:
       snapstore rewind fix-login@3
       snapstore rewind @~2 --dry-run
+      snapstore rewind fix-login@3 --what messages,scratchpad,files
       snapstore rewind fix-login@3 --what messages
     """
     revision = run.revision(rev)
     target = revision.snapshot
     session = run.acted_on(revision)
-    if _FILES in what:
-        raise NotFound(f"turn {target.turn} holds no files", hint="leave files out of --what")
-    before = session.head
+    before, done = session.head, None
+    with_files, what = _FILES in what, what - {_FILES}
+    if with_files and dry_run:
+        done = moves.rewind(run.store, session.name, target, force=force, dry_run=True)
     if what >= _WHOLE:
-        after = target if dry_run else session.rewind(target, force=force)
+        after = target if dry_run else session.rewind(target, files=with_files, force=force)
+        done = done or session.restored
+    elif not what:
+        done = done or session.restore(target, force=force)
+        after = before
     elif dry_run:
         part = " and ".join(sorted(what))
         text = f"a new turn with the {part} of turn {target.turn}"
-        document = documents.moved(session, before, None, dry_run=True)
+        document = documents.moved(session, before, None, done=done, dry_run=True)
         run.result({**document, "turn": session.turn + 1}, f"{session.name}: {text}{_DRY}")
         return
     else:
+        done = session.restore(target, force=force) if with_files else None
         after = _rewound_in_part(session, target, what)
-    _tell(run, session, before, after, dry_run=dry_run)
+    _tell(run, session, before, after, done, dry_run=dry_run)
 
 
 def _rewound_in_part(session: Session, target: Snapshot, what: set[str]) -> Snapshot:
@@ -69,10 +82,59 @@ def _rewound_in_part(session: Session, target: Snapshot, what: set[str]) -> Snap
 
 
 @click.command(cls=Command)
-@click.option("-n", "steps", type=click.IntRange(min=1), default=1, metavar="N", help="How many.")
+@click.argument("rev")
+@click.argument("paths", nargs=-1, metavar="[PATH]..")
+@click.option("--to", "directory", metavar="DIR", help="Bring the files to DIR instead.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--force", is_flag=True, help="Replace also what could not be captured before.")
 @click.pass_obj
-def undo(run: Invocation, steps: int) -> None:
-    """Take back the last moves of a session: saves, rewinds, forks, its deletion too.
+def restore(
+    run: Invocation,
+    rev: str,
+    paths: tuple[str, ...],
+    directory: str | None,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    """Bring back the files of a turn, all or some; HEAD and messages stay.
+
+    It acts on the directory that the turn was captured from, and captures what is there first, so
+    that undo brings it back. Paths are relative to that directory. Files that no turn knows, and
+    ignored ones, stay. With --to the directory itself is not touched.
+
+    \b
+    Examples:
+      snapstore restore fix-login@3
+      snapstore restore @~1 src/login.py docs
+      snapstore restore try-redis --to ../with-redis
+      snapstore restore fix-login@3 --dry-run
+    """
+    revision = run.revision(rev)
+    source = revision.snapshot
+    chosen = [*paths, *([revision.path] if revision.path else [])]
+    session = run.acted_on(revision)
+    if directory is None:
+        done = moves.restore_files(
+            run.store, session.name, source, chosen, force=force, dry_run=dry_run
+        )
+    else:
+        done = moves.restore_to(
+            run.store, source, directory, chosen, force=force, dry_run=dry_run
+        )
+    document = documents.moved(session, session.head, session.head, done=done, dry_run=dry_run)
+    place = directory or source.worktree
+    run.result(document, f"{place}: as in turn {source.turn} ({short(source.id)})")
+    _tell_files(run, done, dry_run)
+
+
+@click.command(cls=Command)
+@click.option("-n", "steps", type=click.IntRange(min=1), default=1, metavar="N", help="How many.")
+@click.option("--force", is_flag=True, help="Replace also files that could not be captured.")
+@click.pass_obj
+def undo(run: Invocation, steps: int, force: bool) -> None:
+    """Take back the last moves of a session: saves, rewinds, restores, forks, its deletion too.
+
+    What such a move did to files is taken back as well.
 
     \b
     Examples:
@@ -80,13 +142,14 @@ def undo(run: Invocation, steps: int) -> None:
       snapstore undo -n 3
       snapstore undo -s try-redis          # brings a deleted session back
     """
-    _step(run, steps, "undo")
+    _step(run, steps, "undo", force)
 
 
 @click.command(cls=Command)
 @click.option("-n", "steps", type=click.IntRange(min=1), default=1, metavar="N", help="How many.")
+@click.option("--force", is_flag=True, help="Replace also files that could not be captured.")
 @click.pass_obj
-def redo(run: Invocation, steps: int) -> None:
+def redo(run: Invocation, steps: int, force: bool) -> None:
     """Go forth again over what undo took back. A new save ends what can be redone.
 
     \b
@@ -94,29 +157,31 @@ def redo(run: Invocation, steps: int) -> None:
       snapstore redo
       snapstore redo -s fix-login -n 2
     """
-    _step(run, steps, "redo")
+    _step(run, steps, "redo", force)
 
 
-def _step(run: Invocation, steps: int, way: str) -> None:
+def _step(run: Invocation, steps: int, way: str, force: bool) -> None:
     name = run.session_name
     session = run.store.session(name)
     before = session.head
     done = 0
+    restored: Restored | None = None
     for done in range(steps):
         try:
-            _once(run, session, way)
+            _once(run, session, way, force)
+            restored = restored.and_then(session.restored) if restored else session.restored
         except NothingToDo:
             if done == 0:
                 raise
             run.out.warn(f"there were only {count(done, 'step')} to {way}")
             break
-    _tell(run, session, before, session.head)
+    _tell(run, session, before, session.head, restored)
 
 
-def _once(run: Invocation, session: Session, way: str) -> None:
+def _once(run: Invocation, session: Session, way: str, force: bool) -> None:
     store = run.store
     tip = store.engine.tip(refs.SESSIONS + session.name)
-    (session.undo if way == "undo" else session.redo)()
+    (session.undo if way == "undo" else session.redo)(force=force)
     renamed = tip is not None and tip.op == "rename" and "from_ref" in tip.info
     if tip is not None and renamed and store.current == session.name and not session.head:
         # The name that is current is gone with the rename; its old one is back.
@@ -128,6 +193,7 @@ def _tell(
     session: Session,
     before: Snapshot | None,
     after: Snapshot | None,
+    done: Restored | None,
     *,
     dry_run: bool = False,
 ) -> None:
@@ -136,11 +202,20 @@ def _tell(
         text += f"  {one_line(after.label)}"
     if dry_run:
         text += _DRY
-    run.result(documents.moved(session, before, after, dry_run=dry_run), text)
+    run.result(documents.moved(session, before, after, done=done, dry_run=dry_run), text)
+    _tell_files(run, done, dry_run)
     waiting = documents.pending(after)
     if waiting:
         names = ", ".join(str(call["name"] or call["id"]) for call in waiting)
         run.out.warn(f"{count(len(waiting), 'tool call')} there without a result: {names}")
+
+
+def _tell_files(run: Invocation, done: Restored | None, dry_run: bool) -> None:
+    if done is None or run.out.json:
+        return
+    run.out.say(rendered.summary(done) + (_DRY_FILES if dry_run else ""))
+    if dry_run or run.settings.verbose:
+        run.out.lines(rendered.details(done, run.out.look))
 
 
 def _named(snapshot: Snapshot | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,6 +24,10 @@ from snapstore_cli.render.words import one_line, short
     "--set", "settings", metavar="K=JSON", multiple=True, help="Set a key of the scratchpad."
 )
 @click.option("--unset", metavar="K", multiple=True, help="Remove a key of the scratchpad.")
+@click.option(
+    "--worktree", metavar="DIR", help="Capture the files of DIR, with this turn and from now on."
+)
+@click.option("--force", is_flag=True, help="Capture even a home directory, of any size.")
 @click.option("--expect", metavar="ID", help="Save only if HEAD is this turn; else exit with 4.")
 @click.pass_obj
 def save(
@@ -31,6 +36,8 @@ def save(
     messages: str | None,
     settings: tuple[str, ...],
     unset: tuple[str, ...],
+    worktree: str | None,
+    force: bool,
     expect: str | None,
 ) -> None:
     """Save one turn, and print its id and number.
@@ -39,11 +46,15 @@ def save(
     which becomes the current one. When it prints, the turn is durable. A save that would repeat
     the last turn writes nothing.
 
+    With --worktree the files of a directory are kept too, but for what .gitignore and
+    .snapstoreignore leave out; later saves of the session capture it again.
+
     \b
     Examples:
       snapstore save -m "first question" --messages turn.jsonl
       echo '[{"role": "user", "content": "hi"}]' | snapstore save -s fix-login --messages -
       snapstore save --set 'file="login.py"' --set tries=3 --unset draft
+      snapstore save -m "tests pass" --worktree .
       snapstore save --expect 3f9a0c21 --messages more.jsonl
     """
     # All input is read before the store is touched: what is wrong in it must not make a store.
@@ -52,6 +63,8 @@ def save(
     session = run.session_to_save
     if expect is not None:
         _expect(session, expect)
+    if worktree is not None or force:
+        session.bind(worktree or session.worktree, force=force, home=Path.home())
     try:
         session.history.extend_json(new)
     except UnsupportedValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import click
@@ -10,6 +11,7 @@ from snapstore import NotFound, Snapshot
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.render import files as rendered_files
 from snapstore_cli.render import messages as rendered
 from snapstore_cli.render import turns, words
 from snapstore_cli.render.style import Look
@@ -34,13 +36,15 @@ def show(run: Invocation, rev: str | None, messages: bool, scratchpad: bool, fil
       snapstore show
       snapstore show fix-login@3
       snapstore show fix-login --messages
+      snapstore show fix-login@3:src/login.py
+      snapstore show fix-login@3 --files
       snapstore show 3f9a0c --json | jq .scratchpad
     """
     found = run.revision(rev)
     snapshot = found.snapshot
     if found.path is not None or files:
-        what = f"file {found.path!r}" if found.path else "files"
-        raise NotFound(f"turn {snapshot.turn} holds no {what}")
+        _show_files(run, snapshot, found.path or "")
+        return
     if run.out.json:
         run.out.document(documents.whole_turn(snapshot))
         return
@@ -50,6 +54,27 @@ def show(run: Invocation, rev: str | None, messages: bool, scratchpad: bool, fil
         return
     at = documents.names(run.store)
     run.out.lines(_page(snapshot, found.session, at, look, messages, scratchpad), page=True)
+
+
+def _show_files(run: Invocation, snapshot: Snapshot, path: str) -> None:
+    """A file to the byte, or a list of what is in a directory."""
+    held = snapshot.files
+    if held is None:
+        raise NotFound(f"turn {snapshot.turn} holds no files")
+    path = path.strip("/")
+    if path and path not in held:
+        raise NotFound(f"turn {snapshot.turn} holds no file {path!r}")
+    if run.out.json:
+        entries = held.entries(path) if not path or held[path].kind == "dir" else ()
+        listed = {name: documents.file(entry) for name, entry in entries}
+        entry = documents.file(held[path]) if path else None
+        run.out.document({"id": snapshot.id, "path": path, "entry": entry, "files": listed})
+    elif path and held[path].kind == "file":
+        run.out.raw(held.stream(path))
+    elif path and held[path].target is not None:
+        run.out.raw([os.fsencode(f"{held[path].target}\n")])
+    else:
+        run.out.lines(rendered_files.listing(held.entries(path), run.out.look), page=True)
 
 
 def _page(

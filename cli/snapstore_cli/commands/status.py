@@ -11,6 +11,7 @@ from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.documents import Names
 from snapstore_cli.invocation import DEFAULT_SESSION, Invocation
+from snapstore_cli.render import files as difference
 from snapstore_cli.render import moves, words
 
 
@@ -28,18 +29,21 @@ def status(run: Invocation) -> None:
     session = store.session(run.session_name_or_none or DEFAULT_SESSION)
     head = session.head
     waiting = documents.pending(head)
+    files = session.files_diff()
     if run.out.json:
         fields = {
             "store": run.place,
             "session": session.name,
             "turn": session.turn,
             "head": head.id if head else None,
-            "dirty": None,
+            "dirty": None if files is None else bool(files),
             "pending_tool_calls": waiting,
         }
         run.out.document(fields)
         return
     run.out.lines(_lines(run, session, documents.names(store), waiting))
+    if files is not None:
+        run.out.lines(difference.worktree(files, session, run.out.look))
 
 
 def _lines(

@@ -10,7 +10,7 @@ from typing import Any
 from snapstore import Snapshot
 from snapstore.diff import Diff
 from snapstore.textdiff import first_line, render_value, text_of, unified, visible
-from snapstore_cli.render import words
+from snapstore_cli.render import files, words
 from snapstore_cli.render.messages import call_line, pieces
 from snapstore_cli.render.style import Look, Role
 
@@ -59,9 +59,14 @@ def lines(
             yield from _rewritten(diff, left, right, look)
     if "scratchpad" in parts:
         yield from _scratchpad(diff, left, right, look)
+    if "files" in parts and diff.files:
+        yield ""
+        yield look.style("heading", "files")
+        yield from files.changes(diff.files, diff.left_head, diff.right_head, look)
     if diff.equal:
         yield ""
-        yield "messages and scratchpad are the same on both sides"
+        both = "messages and scratchpad" if diff.files is None else "messages, scratchpad and files"
+        yield f"{both} are the same on both sides"
 
 
 def stat(diff: Diff, left: str, right: str, parts: Collection[str]) -> Iterator[str]:
@@ -79,6 +84,12 @@ def stat(diff: Diff, left: str, right: str, parts: Collection[str]) -> Iterator[
         yield (
             f"scratchpad  {len(pad.added)} added, {len(pad.removed)} removed, "
             f"{len(pad.changed)} changed"
+        )
+    if "files" in parts and diff.files is not None:
+        held = diff.files
+        yield (
+            f"files       {len(held.added)} added, {len(held.removed)} removed, "
+            f"{len(held.changed)} changed"
         )
 
 

@@ -1,0 +1,123 @@
+"""Files for people: listings, what differs between two turns, what a restore did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from snapstore import Session, Snapshot
+from snapstore.textdiff import unified
+from snapstore.worktree.files import FileEntry, Files
+from snapstore.worktree.restore import Restored
+from snapstore.worktree.treediff import FilesDiff
+from snapstore_cli.render import words
+from snapstore_cli.render.style import Look, Role
+
+_MOST_TEXT = 1 << 20
+"""Bytes up to which a file is compared line by line."""
+_SNIFFED = 8192
+_LISTED = 20
+"""Paths of a kind that status lists."""
+
+
+def listing(entries: Iterable[tuple[str, FileEntry]], look: Look) -> Iterator[str]:
+    """A line a path: mode, size, time, name."""
+    for path, entry in entries:
+        told = words.one_line(path) + {"dir": "/", "symlink": f" -> {entry.target}"}.get(entry.kind, "")
+        size = f"{entry.size:,}" if entry.kind == "file" else entry.kind
+        when = words.rfc3339(entry.mtime, "seconds") if entry.mtime else ""
+        row = f"{entry.mode:04o}  {size:>13}  {when:<20}"
+        yield f"{look.style('dim', row)}  {told}"
+
+
+def worktree(found: FilesDiff, session: Session, look: Look) -> Iterator[str]:
+    """The lines of status that say whether the directory differs from HEAD, and how."""
+    name = look.style("dim", f"{'worktree':<10}")
+    if not found:
+        yield f"{name}  {session.worktree}  as in turn {session.turn}"
+        return
+    changed = words.count(len(found), "path")
+    yield f"{name}  {session.worktree}  {look.style('warning', f'{changed} differ from HEAD')}"
+    rows = [*_marked(found)]
+    for role, mark, path in rows[:_LISTED]:
+        yield "            " + look.style(role, f"{mark} {words.one_line(path)}")
+    if len(rows) > _LISTED:
+        yield f"            and {len(rows) - _LISTED} more"
+
+
+def _marked(found: FilesDiff) -> Iterator[tuple[Role, str, str]]:
+    yield from (("added", "+", path) for path in found.added)
+    yield from (("removed", "-", path) for path in found.removed)
+    yield from (("", "~", path) for path in found.changed)
+
+
+def changes(found: FilesDiff, left: Snapshot, right: Snapshot, look: Look) -> Iterator[str]:
+    """What differs between the files of two turns, with the lines of those that are text."""
+    for path, old_path in found.renamed.items():
+        yield f"> {words.one_line(old_path)} -> {words.one_line(path)}"
+    renamed = {*found.renamed, *found.renamed.values()}
+    for mark, role, entries in (("-", "removed", found.removed), ("+", "added", found.added)):
+        for path, entry in entries.items():
+            if path not in renamed:
+                yield look.style(role, f"{mark} {words.one_line(path)}{_what(entry)}")  # type: ignore[arg-type]
+    for path, (old, new) in found.changed.items():
+        yield f"~ {look.style('name', words.one_line(path))}{_how(old, new)}"
+        if old.kind == new.kind == "file" and old.id != new.id:
+            yield from _contents(path, left.files, right.files, look)
+
+
+def _what(entry: FileEntry) -> str:
+    if entry.kind == "file":
+        return f"  {words.size(entry.size)}"
+    return "/" if entry.kind == "dir" else f"  ({entry.kind})"
+
+
+def _how(old: FileEntry, new: FileEntry) -> str:
+    told: list[str] = []
+    if old.kind != new.kind:
+        told.append(f"{old.kind} -> {new.kind}")
+    if old.mode != new.mode:
+        told.append(f"mode {old.mode:04o} -> {new.mode:04o}")
+    if old.target != new.target and old.kind == new.kind:
+        told.append(f"{old.target} -> {new.target}")
+    if not told and old.id == new.id:
+        told.append("only its time")
+    return f"  {', '.join(told)}" if told else ""
+
+
+def _contents(path: str, left: Files | None, right: Files | None, look: Look) -> Iterator[str]:
+    assert left is not None and right is not None
+    sizes = left[path].size, right[path].size
+    texts = [_text(held, path) for held in (left, right)] if max(sizes) <= _MOST_TEXT else [None]
+    if None in texts:
+        yield f"  binary, {sizes[0]:,} -> {sizes[1]:,} bytes"
+        return
+    roles: dict[str, Role] = {"-": "removed", "+": "added", "@": "id"}
+    for row in unified(texts[0] or "", texts[1] or "", path, path):
+        yield "  " + look.style(roles.get(row[:1], ""), row)
+
+
+def _text(held: Files, path: str) -> str | None:
+    content = held.read(path)
+    if b"\0" in content[:_SNIFFED]:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def summary(done: Restored) -> str:
+    """What was done to files, in numbers."""
+    if not done.written and not done.deleted:
+        return "files: nothing differed"
+    text = f"files: {len(done.written):,} written, {len(done.deleted):,} deleted"
+    return f"{text}, {len(done.kept):,} kept" if done.kept else text
+
+
+def details(done: Restored, look: Look) -> Iterator[str]:
+    """What was done to files, a line a path."""
+    for role, mark, paths in (("added", "+", done.written), ("removed", "-", done.deleted)):
+        for path in paths:
+            yield look.style(role, f"{mark} {words.one_line(path)}")  # type: ignore[arg-type]
+    for path in done.kept:
+        yield look.style("dim", f"  {words.one_line(path)} (kept: no turn knows it, or ignored)")

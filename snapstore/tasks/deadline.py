@@ -1,0 +1,96 @@
+"""A deadline for code that runs in this thread.
+
+In the main thread an alarm interrupts it wherever it is, in a blocking system call too. In any
+other thread (and where an alarm is set already) Python can only raise the error between two steps
+of Python code, so a call that blocks outside of Python ends first. Either way the code has ended
+when the deadline's block is left: no attempt goes on behind the back of the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from snapstore.errors import PhaseTimedOut
+
+
+class _TimeIsUp(BaseException):
+    """Raised in the code that is over time; no ``except Exception`` of its own holds it up."""
+
+
+@contextlib.contextmanager
+def deadline(seconds: float | None, what: str) -> Iterator[None]:
+    """Raise PhaseTimedOut in the block when it takes longer than so many seconds; None: never."""
+    if seconds is None:
+        yield
+        return
+    with _alarm(seconds) if _may_set_alarm() else _injection(seconds):
+        try:
+            yield
+        except _TimeIsUp:
+            raise timed_out(what, seconds) from None
+
+
+def timed_out(what: str, seconds: float) -> PhaseTimedOut:
+    """The error of something that took longer than so many seconds."""
+    return PhaseTimedOut(f"{what} took longer than {seconds:g} s")
+
+
+def _may_set_alarm() -> bool:
+    return (
+        hasattr(signal, "setitimer")
+        and threading.current_thread() is threading.main_thread()
+        and signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    )
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _injection(seconds: float) -> Iterator[None]:
+    thread = threading.get_ident()
+    mutex = threading.Lock()
+    over = fired = False
+
+    def fire() -> None:
+        nonlocal fired
+        with mutex:
+            if not over:
+                fired = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp)
+                )
+
+    timer = threading.Timer(seconds, fire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with mutex:
+            over = True
+            late = fired
+        if late:
+            # It was sent and may not have come yet: it must not come where nobody expects it.
+            with contextlib.suppress(_TimeIsUp):
+                time.sleep(0.05)

@@ -1,0 +1,84 @@
+"""The order of phases: what each one waits for, and the order in which they can be run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from snapstore.errors import InvalidInput
+from snapstore.tasks.phase import Phase, check
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Phases in an order in which each one stands after what it needs."""
+
+    phases: tuple[Phase, ...]
+    waits_for: dict[str, tuple[str, ...]]
+    """By name, what a phase waits for. One that needs all before it waits for those since the last
+    phase of that kind, which itself waits for the others: so there are no more links than phases.
+    """
+    given: tuple[Phase, ...]
+    """The phases in the order in which they were given."""
+
+    def names(self) -> list[str]:
+        """The names in the order in which they were given."""
+        return [phase.name for phase in self.given]
+
+
+def order(phases: Iterable[Phase | tuple[str, Callable[..., Any]]]) -> Order:
+    """Put phases in order; pairs of name and function are phases without options.
+
+    Those that could run at the same time stay in the order in which they are given. Raises
+    InvalidInput for a name that stands twice, a need that is no phase, needs that go in a circle.
+    """
+    given = tuple(item if isinstance(item, Phase) else Phase(*item) for item in phases)
+    places: dict[str, int] = {}
+    for place, phase in enumerate(given):
+        check(phase)
+        if phase.name in places:
+            raise InvalidInput(f"there are two phases called {phase.name!r}")
+        places[phase.name] = place
+    waits_for = _waits_for(given, places)
+    return Order(tuple(_sorted(given, waits_for, places)), waits_for, given)
+
+
+def _waits_for(given: tuple[Phase, ...], places: dict[str, int]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    since = 0
+    for place, phase in enumerate(given):
+        if phase.needs is None:
+            found[phase.name] = tuple(before.name for before in given[since:place])
+            since = place
+            continue
+        for need in phase.needs:
+            if need not in places:
+                raise InvalidInput(f"phase {phase.name!r} needs {need!r}, which is no phase")
+        found[phase.name] = tuple(dict.fromkeys(phase.needs))
+    return found
+
+
+def _sorted(
+    given: tuple[Phase, ...], waits_for: dict[str, tuple[str, ...]], places: dict[str, int]
+) -> list[Phase]:
+    left = {name: len(needs) for name, needs in waits_for.items()}
+    after: dict[str, list[str]] = {name: [] for name in left}
+    for name, needs in waits_for.items():
+        for need in needs:
+            after[need].append(name)
+    ready = [places[name] for name, count in left.items() if not count]
+    heapq.heapify(ready)
+    found: list[Phase] = []
+    while ready:
+        phase = given[heapq.heappop(ready)]
+        found.append(phase)
+        for name in after[phase.name]:
+            left[name] -= 1
+            if not left[name]:
+                heapq.heappush(ready, places[name])
+    if len(found) < len(given):
+        stuck = ", ".join(repr(name) for name, count in left.items() if count)
+        raise InvalidInput(f"these phases wait for each other: {stuck}")
+    return found

@@ -1,0 +1,256 @@
+"""Running a task: the lease, the phases one after another or side by side, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snapstore.errors import InvalidInput, Locked, Refused
+from snapstore.tasks.context import AsyncContext, Context
+from snapstore.tasks.deadline import deadline, timed_out
+from snapstore.tasks.lease import Lease
+from snapstore.tasks.order import order
+from snapstore.tasks.phase import Phase
+from snapstore.tasks.report import Event, Report, Watch
+from snapstore.tasks.run import Run, argument, kept
+
+if TYPE_CHECKING:
+    from snapstore.store import Store
+
+Phases = Iterable[Phase | tuple[str, Callable[..., Any]]]
+
+_POLL = 0.05
+"""Seconds between two looks at a lease that somebody else has."""
+
+_running: ContextVar[frozenset[str]] = ContextVar("running tasks", default=frozenset())
+
+
+def run_task(
+    store: Store,
+    name: str,
+    phases: Phases,
+    *,
+    worktree: str | Path | None = None,
+    restore: bool = False,
+    wait: float | None = None,
+    watch: Watch | None = None,
+) -> Report:
+    """Run the phases of a task that have not finished yet, in order.
+
+    Args:
+        name: names the task, for good; its record is the session ``task/NAME``.
+        phases: ``Phase`` objects, or pairs of a name and a function.
+        worktree: a directory whose files each record captures.
+        restore: bring the files back first that the finished phases left there.
+        wait: seconds to wait for another runner of this task; None: as long as it takes.
+        watch: told what happens.
+
+    What a phase raises comes through after it was recorded, and the next run begins with that
+    phase. Raises InvalidInput when the phases contradict each other or what has finished, Locked
+    when another runner has the task for too long, UnsupportedValue for a result that is not JSON,
+    Refused when the task is run from within itself.
+    """
+    run = Run(store, name, order(phases), worktree=worktree, restore=restore, watch=watch)
+    with _held(store, name, wait, watch):
+        run.prepare()
+        for phase in run.left:
+            _run_phase(run, phase)
+        return run.report()
+
+
+async def run_task_async(
+    store: Store,
+    name: str,
+    phases: Phases,
+    *,
+    worktree: str | Path | None = None,
+    restore: bool = False,
+    wait: float | None = None,
+    watch: Watch | None = None,
+    jobs: int = 1,
+) -> Report:
+    """As ``run_task``, for phases of which some are async; at most ``jobs`` of them side by side.
+
+    Phases run side by side when neither needs the other. When one fails, those that are under way
+    come to their end and no other is begun. A phase that is not async holds up the event loop, as
+    any such function does.
+    """
+    if jobs < 1:
+        raise InvalidInput(f"cannot run {jobs} phases at once")
+    run = Run(store, name, order(phases), worktree=worktree, restore=restore, watch=watch)
+    async with _held_async(store, name, wait, watch):
+        run.prepare()
+        await _side_by_side(run, jobs)
+        return run.report()
+
+
+# --- one phase -----------------------------------------------------------------------------------
+
+
+def _run_phase(run: Run, phase: Phase, number: int = 1) -> None:
+    while True:
+        attempt = run.start(phase, Context, number)
+        begun = time.monotonic()
+        try:
+            with deadline(phase.timeout, f"phase {phase.name!r}"):
+                result = kept(phase, _called(phase, attempt))
+        except BaseException as error:
+            pause = run.fail(phase, attempt, error, time.monotonic() - begun)
+            if pause is None:
+                raise
+        else:
+            run.finish(phase, attempt, result, time.monotonic() - begun)
+            return
+        time.sleep(pause)
+        number += 1
+
+
+def _called(phase: Phase, attempt: Context) -> Any:
+    if not phase.is_async:
+        result = phase.run(*argument(phase, attempt))
+        if not inspect.isawaitable(result):
+            return result
+        if inspect.iscoroutine(result):
+            result.close()
+    raise InvalidInput(f"phase {phase.name!r} is async", hint="run the task with run_task_async")
+
+
+async def _run_phase_async(run: Run, phase: Phase) -> None:
+    number = 1
+    while True:
+        if not phase.is_async:
+            attempt: Context | AsyncContext = run.start(phase, Context, number)
+        else:
+            attempt = run.start(phase, AsyncContext, number)
+        begun = time.monotonic()
+        try:
+            result = kept(phase, await _awaited(phase, attempt))
+        except BaseException as error:
+            pause = run.fail(phase, attempt, error, time.monotonic() - begun)
+            if pause is None:
+                raise
+        else:
+            run.finish(phase, attempt, result, time.monotonic() - begun)
+            return
+        await asyncio.sleep(pause)
+        number += 1
+
+
+async def _awaited(phase: Phase, attempt: Context | AsyncContext) -> Any:
+    told = f"phase {phase.name!r}"
+    if not phase.is_async:
+        with deadline(phase.timeout, told):
+            result = phase.run(*argument(phase, attempt))
+        if not inspect.isawaitable(result):
+            return result
+    else:
+        result = phase.run(*argument(phase, attempt))
+    limit = asyncio.timeout(phase.timeout)
+    try:
+        async with limit:
+            return await result
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise timed_out(told, phase.timeout or 0) from None
+
+
+async def _side_by_side(run: Run, jobs: int) -> None:
+    waiting = {phase.name: phase for phase in run.left}
+    under_way: dict[asyncio.Task[None], str] = {}
+    failures: list[BaseException] = []
+    try:
+        while (waiting and not failures) or under_way:
+            if not failures:
+                for phase in _ready(run, waiting, under_way.values(), jobs - len(under_way)):
+                    del waiting[phase.name]
+                    under_way[asyncio.create_task(_run_phase_async(run, phase))] = phase.name
+            ended, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                del under_way[task]
+                error = task.exception()
+                if error is not None:
+                    failures.append(error)
+    finally:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+    if failures:
+        raise failures[0]
+
+
+def _ready(
+    run: Run, waiting: dict[str, Phase], under_way: Iterable[str], most: int
+) -> list[Phase]:
+    """The next phases that wait for nothing any more."""
+    unfinished = {*waiting, *under_way}
+    found: list[Phase] = []
+    for phase in waiting.values():
+        if len(found) == most:
+            break
+        if unfinished.isdisjoint(run.order.waits_for[phase.name]):
+            found.append(phase)
+    return found
+
+
+# --- one runner at a time ------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _held(store: Store, name: str, wait: float | None, watch: Watch | None) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for lease in _asking(store, name, wait, watch):
+            if lease is None:
+                time.sleep(_POLL)
+            else:
+                stack.enter_context(_within(name, lease))
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _held_async(
+    store: Store, name: str, wait: float | None, watch: Watch | None
+) -> AsyncIterator[None]:
+    with contextlib.ExitStack() as stack:
+        for lease in _asking(store, name, wait, watch):
+            if lease is None:
+                await asyncio.sleep(_POLL)
+            else:
+                stack.enter_context(_within(name, lease))
+        yield
+
+
+def _asking(
+    store: Store, name: str, wait: float | None, watch: Watch | None
+) -> Iterator[Lease | None]:
+    """Ask for the lease until it is there, which ends it; None: wait a little. Raises Locked."""
+    if name in _running.get():
+        raise Refused(f"task {name} is run from within itself")
+    store.engine.create()
+    begun = time.monotonic()
+    told = False
+    while (lease := store.leases.take(name)) is None:
+        holder = store.leases.holder(name)
+        if wait is not None and time.monotonic() - begun >= wait:
+            raise Locked(f"task {name} is being run by {holder or 'somebody else'}")
+        if watch is not None and not told:
+            watch(Event("waiting", holder=holder))
+            told = True
+        yield None
+    yield lease
+
+
+@contextlib.contextmanager
+def _within(name: str, lease: Lease) -> Iterator[None]:
+    token = _running.set(_running.get() | {name})
+    try:
+        yield
+    finally:
+        _running.reset(token)
+        lease.release()
