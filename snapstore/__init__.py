@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from snapstore._version import __version__
 from snapstore.errors import (
+    AccessDenied,
     Ambiguous,
     Corrupt,
     DiskError,
@@ -32,6 +33,8 @@ from snapstore.errors import (
     StoreNotFound,
     UncertainEffect,
     UnknownOutcome,
+    Unreachable,
+    UnsuitableServer,
     UnsupportedFormat,
     UnsupportedValue,
 )
@@ -41,6 +44,7 @@ from snapstore.store import SessionInfo, Store
 from snapstore.store import open_store as open  # the name that callers see: snapstore.open(...)
 
 __all__ = [
+    "AccessDenied",
     "Ambiguous",
     "Corrupt",
     "DiskError",
@@ -62,6 +66,8 @@ __all__ = [
     "StoreNotFound",
     "UncertainEffect",
     "UnknownOutcome",
+    "Unreachable",
+    "UnsuitableServer",
     "UnsupportedFormat",
     "UnsupportedValue",
     "__version__",

@@ -168,3 +168,24 @@ class UnknownOutcome(SnapstoreError):
     """A sync failed, so whether the last save is durable is unknown; this handle takes no more."""
 
     hint = "open the store again: it holds the state before or after the save, both complete"
+
+
+# --- an object store does not do what it is asked --------------------------------------------
+
+
+class Unreachable(SnapstoreError):
+    """The object store does not answer, or keeps saying that it is too busy; nothing was changed."""
+
+    hint = "check the network and AWS_ENDPOINT_URL, then repeat; nothing was lost"
+
+
+class AccessDenied(SnapstoreError):
+    """The object store refused the credentials, or what they may not do; nothing was changed."""
+
+    hint = "check the credentials (AWS_* variables, AWS_PROFILE) and what they are allowed"
+
+
+class UnsuitableServer(SnapstoreError):
+    """The object store does not keep the one promise that saves rest on; nothing was kept on it."""
+
+    hint = "use a server that honours `PUT` with `If-None-Match: *`, as S3, R2, GCS and Ceph do"

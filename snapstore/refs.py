@@ -25,6 +25,8 @@ from snapstore.errors import NotFound, NothingToDo, Refused
 
 SESSIONS = "sessions/"
 TAGS = "tags/"
+CAPTURES = "captures/"
+"""Refs that, as those of sessions and tags do, point at snapshots: files that no turn holds."""
 CURRENT = "state/current"
 
 _OF_NAMES = ("from_ref", "from_gen", "to_ref")

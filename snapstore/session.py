@@ -305,6 +305,8 @@ class Session:
         if files:
             from snapstore.worktree import moves
 
+            if self._head is not None:
+                self._unless_moved(self._head, "raise")
             self.restored = moves.rewind(self._store, self._name, target, force=force)
         else:
             self._move(target.raw_id, "rewind", {"turn": target.turn})

@@ -21,6 +21,9 @@ from snapstore.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from snapstore.diff import Diff
+    from snapstore.tasks.lease import Leases
+    from snapstore.tasks.report import Report
+    from snapstore.tasks.runner import Phases
     from snapstore.worktree.directory import Worktree
     from snapstore.worktree.local import Local
     from snapstore.worktree.restore import Restored
@@ -58,6 +61,7 @@ class Store:
         self.objects = Objects(engine)
         self.local = local
         self._worktrees: dict[Path, Worktree] = {}
+        self._leases: Leases | None = None
 
     def __enter__(self) -> Store:
         return self
@@ -252,6 +256,35 @@ class Store:
                 raise NotFound(f"session {side.name} has no turn yet")
             return side.head
         return self.resolve(side)
+
+    # --- tasks ------------------------------------------------------------------------------------
+
+    @property
+    def leases(self) -> Leases:
+        """What keeps two runners of one task apart."""
+        if self._leases is None:
+            from snapstore.tasks.lease import FileLeases, leases_of
+
+            local = self.local
+            self._leases = (
+                FileLeases(local.root / "leases", local.disk) if local else leases_of(self.engine)
+            )
+        return self._leases
+
+    def run_task(self, name: str, phases: Phases, **options: Any) -> Report:
+        """Run phases, none of which runs again once it finished; see ``snapstore.tasks.run_task``.
+
+        ``phases`` are pairs of a name and a function, or ``snapstore.tasks.Phase`` objects.
+        """
+        from snapstore.tasks.runner import run_task
+
+        return run_task(self, name, phases, **options)
+
+    async def run_task_async(self, name: str, phases: Phases, **options: Any) -> Report:
+        """As ``run_task``, for async phases; see ``snapstore.tasks.run_task_async``."""
+        from snapstore.tasks.runner import run_task_async
+
+        return await run_task_async(self, name, phases, **options)
 
     # --- care -------------------------------------------------------------------------------------
 

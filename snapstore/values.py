@@ -138,11 +138,11 @@ def _is_plain(members: Iterable[Any], depth: int) -> bool:
 def _pack(value: object) -> bytes:
     # A packer is not safe to share between threads and keeps the largest buffer it ever needed;
     # a new one costs a sixth of a microsecond.
-    packed: bytes = Packer(default=_pack_wide, strict_types=True, buf_size=_BUFFER).pack(value)
+    packed: bytes = Packer(default=pack_wide, strict_types=True, buf_size=_BUFFER).pack(value)
     return packed
 
 
-def _pack_wide(value: object) -> ExtType:
+def pack_wide(value: object) -> ExtType:
     """msgpack's hook for what it cannot pack, of which wide integers are allowed."""
     if type(value) is int:
         return ExtType(WIDE_INT, _wide_bytes(value))
@@ -176,7 +176,7 @@ class _Open:
 
 def _encode_stepwise(value: Any, path: str, allow_bytes: bool) -> bytes:
     packer = Packer(
-        default=_pack_wide, strict_types=True, unicode_errors="surrogatepass", buf_size=_BUFFER
+        default=pack_wide, strict_types=True, unicode_errors="surrogatepass", buf_size=_BUFFER
     )
     pieces: list[bytes] = []
     trail: list[_Open] = []
@@ -257,7 +257,7 @@ def _step_text(step: str | int) -> str:
 
 
 def _decode_stepwise(data: bytes) -> Any:
-    unpacker = Unpacker(ext_hook=_unpack_ext, unicode_errors="surrogatepass", max_buffer_size=0)
+    unpacker = Unpacker(ext_hook=unpack_wide, unicode_errors="surrogatepass", max_buffer_size=0)
     unpacker.feed(data)
     try:
         value = _read_value(unpacker, data)
@@ -321,7 +321,7 @@ def _form(unpacker: Unpacker, data: bytes) -> int:
     return data[at]
 
 
-def _unpack_ext(code: int, data: bytes) -> int:
+def unpack_wide(code: int, data: bytes) -> int:
     """msgpack's hook for ext types."""
     if code != WIDE_INT:
         raise ValueError(f"unknown ext type {code}")

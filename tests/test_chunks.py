@@ -27,7 +27,7 @@ def joined(objects: list[Obj]) -> bytes:
     return b"".join(stream(objects[-1], known.__getitem__))
 
 
-def without_chunks(kept: list[Obj], before: list[Obj]) -> int:
+def bytes_added(kept: list[Obj], before: list[Obj]) -> int:
     """Bytes in the objects that were not there before."""
     known = {o.id for o in before}
     return sum(len(o.payload) for o in kept if o.id not in known)
@@ -68,13 +68,23 @@ def test_an_edit_costs_its_neighbourhood(at: int, cut: int, put: bytes) -> None:
     new = old[:at] + put + old[at + cut :]
     before, after = objects_of(old), objects_of(new)
     assert joined(after) == new
-    assert without_chunks(after, before) <= 4 * WHOLE
+    assert bytes_added(after, before) <= 4 * WHOLE
 
 
 def test_an_edit_in_twelve_megabytes_costs_a_short_path_of_lists() -> None:
     old = noise(12 * MEGABYTE)
     new = old[: 6 * MEGABYTE] + b"edit" + old[6 * MEGABYTE :]
-    assert without_chunks(objects_of(new), objects_of(old)) <= 4 * WHOLE
+    assert bytes_added(objects_of(new), objects_of(old)) <= 4 * WHOLE
+
+
+def test_what_is_put_in_front_leaves_the_lists_behind_it_as_they_are() -> None:
+    old = noise(12 * MEGABYTE)
+    before, after = (
+        {o.id for o in objects_of(content) if o.kind == Kind.CHUNKED}
+        for content in (old, noise(3 * WHOLE, seed=2) + old)
+    )
+    assert len(before) > 6
+    assert len(after - before) <= 4
 
 
 @given(size=st.integers(WHOLE + 1, 4 * WHOLE), seed=st.integers(0, 3))

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+import zstandard
 from stores import Place
 
 from snapstore import Session, Store, values
@@ -29,6 +30,11 @@ def messages() -> list[dict[str, str]]:
         {"role": role, "content": "".join(map(chr, _random.choices(range(128), k=length)))}
         for role, length in (("user", 60), ("assistant", 100))
     ]
+
+
+def test_what_is_measured_with_does_not_compress() -> None:
+    turn = b"".join(map(values.encode, messages()))
+    assert len(zstandard.ZstdCompressor(level=3).compress(turn)) >= len(turn)
 
 
 def grow(session: Session, turns: int) -> int:
@@ -65,7 +71,6 @@ def test_bookkeeping_of_a_turn_is_small_at_every_length(long_place: Place, lengt
     before = held(store)
     spoken = grow(session, WINDOW)
     a_turn = (held(store) - before - spoken) / WINDOW
-    print("FIGURE", length, a_turn)
     assert 0 < a_turn <= MOST_A_TURN
 
 

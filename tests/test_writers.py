@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,6 +166,22 @@ def test_nobody_steps_over_a_turn_that_he_has_not_seen(
     with pytest.raises(RefMoved):
         steps[step]()
     assert store.session("w").turn == 2
+
+
+def test_nor_do_files_go_back_over_it(store: Store, place: Place, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    first = store.session("w")
+    first.worktree = tmp_path
+    for text in ("one", "two"):
+        file.write_text(text)
+        first.save(text)
+    second = place.open().session("w")
+    file.write_text("three")
+    first.save("three")
+    with pytest.raises(RefMoved):
+        second.rewind(1, files=True)
+    assert file.read_text() == "three"
+    assert store.session("w").turn == 3
 
 
 def test_a_session_deleted_under_a_writer_is_a_conflict_that_loses_nothing(

@@ -38,6 +38,9 @@ _CODES: dict[type[BaseException], int] = {
     errors.Locked: 11,
     errors.DiskError: 12,
     errors.UnknownOutcome: 12,
+    errors.Unreachable: 12,
+    errors.AccessDenied: 12,
+    errors.UnsuitableServer: 12,
 }
 
 # The library's hints speak to its callers; these speak to who types commands.

@@ -45,6 +45,10 @@ COMMANDS: dict[str, tuple[LazyCommand, ...]] = {
         LazyCommand("op", "op:op", "Every move of every ref.", ()),
         LazyCommand("reflog", "op:op_log", "The same as `op log`."),
     ),
+    "Work": (
+        LazyCommand("chat", "chat:chat", "Talk to an agent; every turn is saved."),
+        LazyCommand("task", "task:task", "Phases of commands, none of which runs twice."),
+    ),
     "Other programs": (
         LazyCommand("import", "import_:import_", "Read sessions of Claude Code, Codex and others."),
     ),

@@ -11,8 +11,9 @@ compaction says it preserved, then what follows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
@@ -64,7 +65,12 @@ def read(rows: Rows, name: str = "") -> Transcript:
     branches = tuple(teller.line(strand, branch) for branch, strand in numbered)
     session = Session(replace(live, name=hint), branches)
     notes = sorted((*rows.warnings, *warnings), key=lambda warning: warning.offset)
-    return Transcript("claude-code", (session,), len(rows.rows), tuple(notes))
+    spoken = bytearray(len(rows.rows))
+    for place, message in zip(tree.places, tree.messages, strict=True):
+        spoken[place] = message is not None
+    return Transcript(
+        "claude-code", (session,), len(rows.rows), tuple(notes), rows, bytes(spoken)
+    )
 
 
 def _title(rows: Iterable[Row], tree: Tree) -> str:
@@ -131,28 +137,55 @@ class _Teller:
         )
         first = like.starts[shared] if shared else 0
         groups = _groups(self._tree, rows[first:])
-        turns, produced = _turns(self._tree, groups)
+        turns, produced = _turns(self._tree, groups, _leads(self._tree, rows, first))
         places = {row: place for place, row in enumerate(rows[first:], first)}
         spans = [[places[row] for row in group] for group in groups]
         starts = _starts(turns, produced, spans)
         return _Told(rows, like.turns[:shared] + turns, like.starts[:shared] + starts)
 
 
-def _turns(tree: Tree, groups: Iterable[list[int]]) -> tuple[tuple[Turn, ...], list[int]]:
+_Leads = Mapping[int, list[int]]
+"""Of a row that speaks: where in the file it stands, and the silent rows that lead to it."""
+
+
+def _leads(tree: Tree, rows: Sequence[int], first: int) -> _Leads:
+    """The leads of the rows of a line from the first on, and of those just before it."""
+    while first and not _speaks(tree, rows[first - 1]):
+        first -= 1
+    leads: dict[int, list[int]] = {}
+    waiting: list[int] = []
+    for row in rows[first:]:
+        waiting.append(tree.places[row])
+        if _speaks(tree, row):
+            leads[row] = waiting
+            waiting = []
+    return leads
+
+
+def _speaks(tree: Tree, row: int) -> bool:
+    return tree.messages[row] is not None or is_boundary(tree.rows[row].value)
+
+
+def _turns(
+    tree: Tree, groups: Iterable[list[int]], leads: _Leads
+) -> tuple[tuple[Turn, ...], list[int]]:
     """The turns that the groups make, and how many messages came of each group."""
     builder = TurnBuilder()
     produced = []
     compaction: dict[str, Any] | None = None
+    waiting: list[int] = []
     for group in groups:
         row = tree.rows[group[0]].value
+        told = [*waiting, *chain.from_iterable(leads[row] for row in group)]
+        waiting = []
         if tree.messages[group[0]] is None:
-            compaction = row
+            compaction, waiting = row, told
             produced.append(0)
         elif compaction is not None or row.get("isCompactSummary"):
-            produced.append(_compact(builder, tree, compaction or {}, group))
+            produced.append(_compact(builder, tree, compaction or {}, group, told))
             compaction = None
         else:
-            _tell(builder, tree, group)
+            _tell(builder, tree, group, told)
             produced.append(1)
     return builder.turns(), produced
 
@@ -175,7 +208,13 @@ def _starts(
     return tuple(starts)
 
 
-def _compact(builder: TurnBuilder, tree: Tree, boundary: dict[str, Any], first: list[int]) -> int:
+def _compact(
+    builder: TurnBuilder,
+    tree: Tree,
+    boundary: dict[str, Any],
+    first: list[int],
+    told: Sequence[int],
+) -> int:
     """The history starts anew: the first message after the boundary and what was preserved.
 
     Returns how many messages that makes.
@@ -184,7 +223,7 @@ def _compact(builder: TurnBuilder, tree: Tree, boundary: dict[str, Any], first: 
     anchor, *_ = preserved(boundary)
     before = anchor is not None and anchor == boundary.get("uuid")
     builder.compact(kept if before else [])
-    _tell(builder, tree, first)
+    _tell(builder, tree, first, told)
     for message in [] if before else kept:
         builder.inject(message)
     return 1 + len(kept)
@@ -243,7 +282,7 @@ def _starts_turn(row: dict[str, Any], message: dict[str, Any]) -> bool:
     )
 
 
-def _tell(builder: TurnBuilder, tree: Tree, group: list[int]) -> None:
+def _tell(builder: TurnBuilder, tree: Tree, group: list[int], told: Sequence[int]) -> None:
     """Add the message of a group, as a prompt where it is one."""
     row = tree.rows[group[0]].value
     message = _merged(tree, group)
@@ -252,9 +291,9 @@ def _tell(builder: TurnBuilder, tree: Tree, group: list[int]) -> None:
         builder.prompt(label_of(prompt_text(content)))
     time = time_of(tree.rows[group[-1]].value.get("timestamp"))
     if row.get("isMeta") or row.get("isCompactSummary"):
-        builder.inject(message, time)
+        builder.inject(message, time, told)
     else:
-        builder.add(message, time)
+        builder.add(message, time, told)
     if row["type"] == "assistant":
         model, usage = message.get("model"), message.get("usage")
         if isinstance(model, str) and model != "<synthetic>":

@@ -45,6 +45,8 @@ class Tree:
     """By uuid."""
     parents: Sequence[int]
     """Of each row, or ROOT."""
+    places: Sequence[int]
+    """Where among all rows of the file each one stands."""
     side: tuple[bool, ...]
     """Which rows are of the sidechain lane; none, when the file holds nothing but a sidechain."""
 
@@ -74,14 +76,16 @@ def grow(rows: Sequence[Row]) -> tuple[Tree, list[Damage]]:
     """The tree of these rows, and what had to be guessed."""
     warnings: list[Damage] = []
     chain: list[Row] = []
+    places: list[int] = []
     positions: dict[str, int] = {}
-    for row in rows:
+    for place, row in enumerate(rows):
         uuid = _chain_uuid(row.value)
         if uuid is None:
             continue
         if uuid not in positions:
             positions[uuid] = len(chain)
             chain.append(row)
+            places.append(place)
         elif chain[positions[uuid]].value != row.value:
             first = chain[positions[uuid]].line
             what = f"uuid {uuid} again, with another content than in line {first}"
@@ -91,7 +95,7 @@ def grow(rows: Sequence[Row]) -> tuple[Tree, list[Damage]]:
     if all(aside for aside, message in zip(side, messages, strict=True) if message is not None):
         side = (False,) * len(chain)
     parents = _parents(chain, positions, side, warnings)
-    return Tree(tuple(chain), messages, positions, parents, side), warnings
+    return Tree(tuple(chain), messages, positions, parents, places, side), warnings
 
 
 def strands(tree: Tree) -> Strands:

@@ -9,7 +9,7 @@ the user had said them (context in tags, instructions of a project) start no tur
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -27,9 +27,9 @@ def read(rows: Rows, name: str = "") -> Transcript:
 
     One session; what was rolled back are its branches (``branch-1``, ...). Never raises.
     """
-    reader = _Reader(_item_texts(rows.rows), _event_texts(rows.rows))
-    for row in rows.rows:
-        reader.read(row)
+    reader = _Reader(rows.rows)
+    for place, row in enumerate(rows.rows):
+        reader.read(place, row)
     turns = reader.builder.turns()
     label = next((turn.label for turn in turns if turn.label), "")
     stem = PurePath(name).stem
@@ -43,26 +43,28 @@ def read(rows: Rows, name: str = "") -> Transcript:
     )
     session = Session(Line(hint, turns, reader.facts, reader.start), tuple(branches))
     notes = sorted((*rows.warnings, *reader.warnings), key=lambda warning: warning.offset)
-    return Transcript("codex", (session,), len(rows.rows), tuple(notes))
+    spoken = bytes(reader.spoken)
+    return Transcript("codex", (session,), len(rows.rows), tuple(notes), rows, spoken)
 
 
 class _Reader:
     """Takes the rows of a rollout one by one."""
 
-    def __init__(self, item_texts: frozenset[str], event_texts: frozenset[str]) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         self.builder = TurnBuilder()
         self.facts: dict[str, Any] = {}
         self.start: dict[str, Any] = {}
         self.dropped: list[tuple[Turn, ...]] = []
         self.warnings: list[Damage] = []
-        self._item_texts = item_texts
-        self._event_texts = event_texts
+        self.spoken = bytearray(len(rows))
+        self._item_texts = _item_texts(rows)
+        self._event_texts = _event_texts(rows)
         self._unconfirmed = False  # whether the last prompt was an item that no event names
         self._model: str | None = None
         self._ordinal: int | None = None
         self._first = True  # whether nothing has told what the session is, nor anything been said
 
-    def read(self, row: Row) -> None:
+    def read(self, place: int, row: Row) -> None:
         value = row.value
         if not isinstance(value, dict):
             return
@@ -76,15 +78,20 @@ class _Reader:
             self.facts["last_time"] = time
         kind = value.get("type")
         if kind == "response_item":
-            self._item(payload, time)
+            self._item(payload, time, self._speaks(place))
         elif kind == "event_msg":
-            self._event(payload)
+            self._event(payload, place)
         elif kind == "compacted":
-            self.builder.compact(_rebuilt(self.builder.history(), payload), time)
+            history = _rebuilt(self.builder.history(), payload)
+            self.builder.compact(history, time, self._speaks(place))
         elif kind == "session_meta":
             self._session(row, payload)
         elif kind == "turn_context":
             self._context(payload)
+
+    def _speaks(self, place: int) -> list[int]:
+        self.spoken[place] = 1
+        return [place]
 
     def _number(self, row: Row, ordinal: Any) -> None:
         if type(ordinal) is not int:
@@ -94,7 +101,7 @@ class _Reader:
             self.warnings.append(Damage(row.line, row.offset, what, "read in the order of lines"))
         self._ordinal = ordinal
 
-    def _item(self, item: dict[str, Any], time: int | None) -> None:
+    def _item(self, item: dict[str, Any], time: int | None, rows: list[int]) -> None:
         self._first = False
         role = item.get("role")
         if role == "user":
@@ -102,20 +109,20 @@ class _Reader:
             if text in self._event_texts or not _INJECTED.match(text):
                 self._unconfirmed = text not in self._event_texts
                 self.builder.prompt(label_of(text))
-                self.builder.add(item, time)
+                self.builder.add(item, time, rows)
                 return
         if role in ("user", "developer", "system"):
-            self.builder.inject(item, time)
+            self.builder.inject(item, time, rows)
             return
-        self.builder.add(item, time)
+        self.builder.add(item, time, rows)
         if self._model is not None:
             self.builder.note("model", self._model)
 
-    def _event(self, event: dict[str, Any]) -> None:
+    def _event(self, event: dict[str, Any], place: int) -> None:
         for text in _prompts_of(event):
             if text not in self._item_texts:
                 if not self._unconfirmed:
-                    self.builder.prompt(label_of(text))
+                    self.builder.prompt(label_of(text), self._speaks(place))
                 self._unconfirmed = False
         if event.get("type") == "thread_rolled_back":
             count = event.get("num_turns")

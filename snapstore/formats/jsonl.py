@@ -40,6 +40,11 @@ class Row:
     offset: int
     """Where in the file ``raw`` begins."""
 
+    @property
+    def end(self) -> int:
+        """Where in the file what follows begins."""
+        return self.offset + len(self.raw)
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:
@@ -60,6 +65,11 @@ class Rows:
 
     rows: tuple[Row, ...]
     warnings: tuple[Damage, ...]
+    data: bytes = b""
+    """The file's bytes."""
+
+
+NO_ROWS = Rows((), ())
 
 
 def load(data: bytes) -> Rows:
@@ -80,7 +90,7 @@ def parse(data: bytes) -> Rows:
             rows.append(found)
         else:
             warnings.append(found)
-    return Rows(tuple(rows), tuple(warnings))
+    return Rows(tuple(rows), tuple(warnings), data)
 
 
 def parse_document(data: bytes) -> Rows | None:
@@ -99,7 +109,7 @@ def parse_document(data: bytes) -> Rows | None:
         return None
     before = text[:start].encode()
     row = Row(value, text[start:end].encode(), before.count(b"\n") + 1, len(before))
-    return Rows((row,), tuple(reader.notes(row.line, row.offset)))
+    return Rows((row,), tuple(reader.notes(row.line, row.offset)), data)
 
 
 def scan(data: bytes) -> Iterator[Row | Damage]:

@@ -14,7 +14,8 @@ any other value on a line              a message; together they are one session
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import PurePath
 from typing import Any
 
@@ -32,17 +33,18 @@ def read(rows: Rows, name: str = "") -> Transcript:
     A turn starts at each message of a person. Sessions of a file that holds several are called
     after the file and numbered. Never raises; a file without messages is one empty session.
     """
-    loose: list[Any] = []
+    loose: dict[int, Any] = {}
     found: list[tuple[list[Any], str]] = []
-    for row in rows.rows:
+    for place, row in enumerate(rows.rows):
         held = list(conversations(row.value))
         found.extend(held)
         if not held:
-            loose.append(row.value)
+            loose[place] = row.value
     if loose or not found:
-        found.insert(0, (loose, ""))
+        found.insert(0, (list(loose.values()), ""))
     stem = names.slug(PurePath(name).stem) or "session"
-    lines = [_line(messages, title) for messages, title in found]
+    told = list(loose) if len(found) == 1 else []
+    lines = [_line(messages, title, told) for messages, title in found]
     if len(lines) == 1:
         hints = [_hint(lines[0]) or stem]
     else:
@@ -50,7 +52,10 @@ def read(rows: Rows, name: str = "") -> Transcript:
     sessions = tuple(
         Session(Line(hint, line.turns, line.meta)) for hint, line in zip(hints, lines, strict=True)
     )
-    return Transcript("messages", sessions, len(rows.rows), rows.warnings)
+    spoken = bytearray(len(rows.rows))
+    for place in told:
+        spoken[place] = 1
+    return Transcript("messages", sessions, len(rows.rows), rows.warnings, rows, bytes(spoken))
 
 
 def conversations(value: Any) -> Iterator[tuple[list[Any], str]]:
@@ -91,19 +96,19 @@ def _role(message: dict[str, Any]) -> Any:
     return message.get("role") or message.get("type")
 
 
-def _line(messages: list[Any], title: str) -> Line:
+def _line(messages: list[Any], title: str, rows: Sequence[int]) -> Line:
     builder = TurnBuilder()
-    for message in messages:
+    for message, told in zip_longest(messages, ([row] for row in rows), fillvalue=()):
         if not isinstance(message, dict):
-            builder.add(message)
+            builder.add(message, rows=told)
             continue
         time = time_of(message.get("timestamp") or message.get("created_at"))
         if starts_turn(message):
             builder.prompt(label_of(prompt_text(message.get("content"))))
         if _role(message) in _INJECTED_ROLES:
-            builder.inject(message, time)
+            builder.inject(message, time, told)
         else:
-            builder.add(message, time)
+            builder.add(message, time, told)
     return Line("", builder.turns(), {"title": title} if title else {})
 
 

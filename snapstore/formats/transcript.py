@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from snapstore.formats.jsonl import Damage
+from snapstore.formats.jsonl import NO_ROWS, Damage, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class Turn:
     replaces: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Facts of this turn alone (``model``, ``usage``): the same however the session goes on."""
+    rows: tuple[int, ...] = ()
+    """Which rows of the file it was read from: those of its messages, and those of no message that
+    lead from the turn before to them. None, where a row of the file holds more than one turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +75,7 @@ class Transcript:
     rows: int
     """Whole JSON values in the file."""
     warnings: tuple[Damage, ...]
+    file: Rows = NO_ROWS
+    """The file as it was read."""
+    spoken: bytes = b""
+    """For each row whether it carries a message, as a byte 1 or 0."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,10 +41,14 @@ class _Draft:
     """Whether more than a compaction has happened in it."""
     preamble: int | None = None
     """How many messages stand before its prompt, once it has one."""
+    rows: list[int] = field(default_factory=list)
+    preamble_rows: int = 0
+    """How many of its rows are those of its preamble."""
 
     def turn(self) -> Turn:
         label = COMPACTED if self.replaces and self.preamble is None else self.label
-        return Turn(label, self.time, tuple(self.messages), self.replaces, self.meta)
+        rows = tuple(sorted(self.rows))
+        return Turn(label, self.time, tuple(self.messages), self.replaces, self.meta, rows)
 
 
 class TurnBuilder:
@@ -60,34 +64,39 @@ class TurnBuilder:
     def __init__(self) -> None:
         self._done: list[_Draft] = []
         self._open = _Draft()
-        self._held: list[tuple[Any, int | None]] = []  # injected since the last work
+        self._held: list[tuple[Any, int | None, Sequence[int]]] = []  # injected since the last work
 
-    def prompt(self, label: str) -> None:
-        """A turn starts here; its prompt is added next."""
+    def prompt(self, label: str, rows: Sequence[int] = ()) -> None:
+        """A turn starts here; its prompt is added next. Rows are those that tell only this."""
         if self._open.preamble is not None or (self._open.replaces and self._open.worked):
             self._close()
         self._release()
         self._open.label = label
         self._open.preamble = len(self._open.messages)
+        self._open.preamble_rows = len(self._open.rows)
+        self._open.rows += rows
 
-    def add(self, message: Any, time: int | None = None) -> None:
-        """A prompt, a reply or a result."""
+    def add(self, message: Any, time: int | None = None, rows: Sequence[int] = ()) -> None:
+        """A prompt, a reply or a result, which these rows of the file tell."""
         if self._held:
             self._release()
         draft = self._open
         draft.messages.append(message)
+        draft.rows += rows
         draft.worked = True
         if time is not None:
             draft.time = time
 
-    def inject(self, message: Any, time: int | None = None) -> None:
+    def inject(self, message: Any, time: int | None = None, rows: Sequence[int] = ()) -> None:
         """A message that the harness put in on its own."""
-        self._held.append((message, time))
+        self._held.append((message, time, rows))
 
-    def compact(self, history: Iterable[Any], time: int | None = None) -> None:
+    def compact(
+        self, history: Iterable[Any], time: int | None = None, rows: Sequence[int] = ()
+    ) -> None:
         """From here on the history is this one."""
         self._flush()
-        self._open = _Draft(messages=list(history), time=time, replaces=True)
+        self._open = _Draft(messages=list(history), time=time, replaces=True, rows=list(rows))
 
     def note(self, key: str, value: Any) -> None:
         """A fact of the present turn."""
@@ -105,7 +114,7 @@ class TurnBuilder:
         drafts = [*self._done, self._open]
         start = max((i for i, draft in enumerate(drafts) if draft.replaces), default=0)
         history = [message for draft in drafts[start:] for message in draft.messages]
-        return history + [message for message, _ in self._held]
+        return history + [message for message, _, _ in self._held]
 
     def roll_back(self, prompts: int) -> tuple[Turn, ...]:
         """Drop the last prompts and all after them; returns the turns as they were with them.
@@ -118,8 +127,8 @@ class TurnBuilder:
             draft = self._done.pop()
             if draft.preamble is not None:
                 prompts -= 1
-                kept = draft.messages[: draft.preamble]
-                self._open = _Draft(messages=kept, replaces=draft.replaces)
+                kept, rows = draft.messages[: draft.preamble], draft.rows[: draft.preamble_rows]
+                self._open = _Draft(messages=kept, replaces=draft.replaces, rows=rows)
         return before
 
     def turns(self) -> tuple[Turn, ...]:
@@ -130,8 +139,9 @@ class TurnBuilder:
         return tuple(draft.turn() for draft in self._done)
 
     def _release(self) -> None:
-        for message, time in self._held:
+        for message, time, rows in self._held:
             self._open.messages.append(message)
+            self._open.rows += rows
             self._open.time = self._open.time if time is None else time
         self._held = []
 

@@ -3,7 +3,8 @@
 A snapshot is a msgpack array. Fields at its end that are empty are left off; fields after the ones
 known here are passed over, so that later versions can add some.
 
-    [turn, time, parent, jump, history, label, scratchpad, files, worktree, meta, partial]
+    [turn, time, parent, jump, history, label, scratchpad, files, worktree, meta, partial,
+     rows]
     turn        number in its line, the first is 1; also the depth of its skip pointer
     time        microseconds since the epoch, UTC
     parent      snapshot before, 32 bytes; nil in the first
@@ -15,6 +16,7 @@ known here are passed over, so that later versions can add some.
     worktree    directory that the files were captured from, as text; "" for none
     meta        encoded dictionary (see values), a byte string; empty for none
     partial     whether some file could not be captured
+    rows        page of the rows that an imported turn was read from, 32 bytes; nil for none
 
 It does not hold the session's name: forks share it. Text may hold lone surrogates.
 """
@@ -31,7 +33,7 @@ from snapstore.model.wire import Put, Read, damaged, is_link, pack, unpack
 
 _CACHED = 4096
 _MOST_FIELDS = 64
-_EMPTY: tuple[Any, ...] = (0, 0, None, None, None, "", None, None, "", b"", False)
+_EMPTY: tuple[Any, ...] = (0, 0, None, None, None, "", None, None, "", b"", False, None)
 
 
 class Record(NamedTuple):
@@ -48,6 +50,7 @@ class Record(NamedTuple):
     worktree: str
     partial: bool
     jump: bytes | None
+    rows: bytes | None = None
 
     @property
     def prev(self) -> bytes | None:
@@ -73,6 +76,7 @@ class Record(NamedTuple):
             self.worktree,
             self.meta,
             self.partial,
+            self.rows,
         ]
         while len(fields) > 2 and not fields[-1]:
             fields.pop()
@@ -85,10 +89,9 @@ class Record(NamedTuple):
         if len(fields) < 2:
             raise damaged(snapshot_id, "a snapshot has at least a turn and a time")
         fields = (*fields, *_EMPTY[len(fields) :])[: len(_EMPTY)]
-        turn, time, parent, jump, history, label, scratchpad, files, worktree, meta, partial = (
-            fields
-        )
-        if not all(map(is_link, (parent, jump, history, scratchpad, files))):
+        (turn, time, parent, jump, history, label, scratchpad, files, worktree, meta, partial,
+         rows) = fields  # fmt: skip
+        if not all(map(is_link, (parent, jump, history, scratchpad, files, rows))):
             raise damaged(snapshot_id, "a link of a snapshot is no id")
         if not (
             type(turn) is type(time) is int
@@ -114,6 +117,7 @@ class Record(NamedTuple):
             worktree=worktree,
             partial=partial,
             jump=jump,
+            rows=rows,
         )
 
 
@@ -145,6 +149,7 @@ class Snapshots:
         meta: bytes = b"",
         worktree: str = "",
         partial: bool = False,
+        rows: bytes | None = None,
     ) -> tuple[bytes, Record]:
         """Makes the snapshot of the turn after parent; time is in microseconds since the epoch."""
         record = Record(
@@ -159,6 +164,7 @@ class Snapshots:
             worktree,
             partial,
             next_jump(self.record, parent),
+            rows,
         )
         snapshot_id = put(record.encode())
         self._recent.add(snapshot_id, record)

@@ -61,9 +61,7 @@ class Effects:
         if not isinstance(key, str) or not key:
             raise InvalidInput(f"{key!r} cannot be the key of an effect")
         if on_uncertain not in ("raise", "retry", "skip"):
-            raise InvalidInput(
-                f"on_uncertain is 'raise', 'retry' or 'skip', not {on_uncertain!r}"
-            )
+            raise InvalidInput(f"on_uncertain is 'raise', 'retry' or 'skip', not {on_uncertain!r}")
         before = self._records.known.effects.get(key)
         if before is None:
             return self._intend(key, uuid.uuid4().hex)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from snapstore.disk import DISK, Disk
+from snapstore.engine import Engine
 from snapstore.errors import DiskError
 from snapstore.ids import object_id
 
@@ -99,6 +100,14 @@ class _LocalLease:
 
     def release(self) -> None:
         self._leases.give_back(self._task)
+
+
+_in_process: weakref.WeakKeyDictionary[Engine, LocalLeases] = weakref.WeakKeyDictionary()
+
+
+def leases_of(engine: Engine) -> Leases:
+    """The leases of an engine that only this process can see."""
+    return _in_process.setdefault(engine, LocalLeases())
 
 
 # --- between processes of one machine ------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,22 +63,47 @@ def _waits_for(given: tuple[Phase, ...], places: dict[str, int]) -> dict[str, tu
 def _sorted(
     given: tuple[Phase, ...], waits_for: dict[str, tuple[str, ...]], places: dict[str, int]
 ) -> list[Phase]:
-    left = {name: len(needs) for name, needs in waits_for.items()}
-    after: dict[str, list[str]] = {name: [] for name in left}
-    for name, needs in waits_for.items():
-        for need in needs:
-            after[need].append(name)
-    ready = [places[name] for name, count in left.items() if not count]
-    heapq.heapify(ready)
+    queue = Queue(given, waits_for)
     found: list[Phase] = []
-    while ready:
-        phase = given[heapq.heappop(ready)]
+    while (phase := queue.next()) is not None:
         found.append(phase)
-        for name in after[phase.name]:
-            left[name] -= 1
-            if not left[name]:
-                heapq.heappush(ready, places[name])
+        queue.finished(phase.name)
     if len(found) < len(given):
-        stuck = ", ".join(repr(name) for name, count in left.items() if count)
+        stuck = ", ".join(repr(name) for name in places if name in queue.waiting)
         raise InvalidInput(f"these phases wait for each other: {stuck}")
     return found
+
+
+class Queue:
+    """Phases on their way: those that wait for nothing come out, the first of them first."""
+
+    def __init__(self, phases: Sequence[Phase], waits_for: Mapping[str, Iterable[str]]) -> None:
+        """Only needs among these phases count: all others are met."""
+        self._phases = phases
+        self._places = {phase.name: place for place, phase in enumerate(phases)}
+        self._after: dict[str, list[str]] = {name: [] for name in self._places}
+        self.waiting: dict[str, int] = {}
+        """How many phases each one that cannot begin yet waits for."""
+        for name in self._places:
+            needs = [need for need in waits_for[name] if need in self._places]
+            for need in needs:
+                self._after[need].append(name)
+            self.waiting[name] = len(needs)
+        self._ready: list[int] = []
+        for name in self._places:
+            self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        if self.waiting[name] == 0:
+            del self.waiting[name]
+            heapq.heappush(self._ready, self._places[name])
+
+    def next(self) -> Phase | None:
+        """The next phase that can begin; None when none can at present."""
+        return self._phases[heapq.heappop(self._ready)] if self._ready else None
+
+    def finished(self, name: str) -> None:
+        """Those that waited for this phase wait for it no longer."""
+        for other in self._after[name]:
+            self.waiting[other] -= 1
+            self._begin(other)

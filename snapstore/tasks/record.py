@@ -57,7 +57,8 @@ _TRIES = 20
 Message = Mapping[str, Any]
 
 
-class Done(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Done:
     """A phase that finished."""
 
     index: int

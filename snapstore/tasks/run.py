@@ -1,26 +1,21 @@
-"""One run of a task: what is left to do, and the record of each attempt.
-
-Which finished phases still count is read from the order of the records alone: a phase counts when
-it is not changed, all that it waits for counts, and those finished before it did. So a phase that
-ran again makes those after it run again, whenever the run was cut off in between.
-"""
+"""One run of a task: what is left to do, and the record of each attempt."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from snapstore import values
-from snapstore.errors import InvalidInput, SnapstoreError, UnsupportedValue
-from snapstore.errors import PhaseTimedOut
+from snapstore.errors import InvalidInput, PhaseTimedOut, SnapstoreError, UnsupportedValue
 from snapstore.frozen import freeze
 from snapstore.tasks.context import Attempt
 from snapstore.tasks.order import Order
 from snapstore.tasks.phase import Phase, takes
 from snapstore.tasks.record import Known, Records, changes, told
 from snapstore.tasks.report import Event, Report, Watch
+from snapstore.tasks.standing import standing
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -61,7 +56,7 @@ class Run:
         those of the task any more."""
         known = self._records.load()
         self._refuse_another_task(known)
-        kept = self._kept(known)
+        kept = standing(known, self.order, self._fingerprints)
         self.left = [phase for phase in self.order.phases if phase.name not in kept]
         self._results = {name: done.result for name, done in known.done.items() if name in kept}
         if self.left:
@@ -75,12 +70,13 @@ class Run:
         for name in known.done:
             if name not in self._places:
                 raise InvalidInput(
-                    f"task {task}: phase {name!r} has finished and is not among the phases any more",
+                    f"task {task}: phase {name!r} has finished, and is no phase of it any more",
                     hint="put it back, or reset it to forget that it finished",
                 )
         in_line = {phase.name for phase in self.order.given if phase.needs is None}
         before = [name for name in known.phases if name in known.done and name in in_line]
-        now = [name for name in self.order.names() if name in before]
+        finished = set(before)
+        now = [name for name in self.order.names() if name in finished]
         for then, here in zip(before, now, strict=False):
             if then != here:
                 raise InvalidInput(
@@ -89,19 +85,7 @@ class Run:
                     hint="put them back in order, or reset the first of them that is to run again",
                 )
 
-    def _kept(self, known: Known) -> set[str]:
-        """The finished phases that count."""
-        kept: set[str] = set()
-        for phase in self.order.phases:
-            done = known.done.get(phase.name)
-            if done is None or done.fingerprint != self._fingerprints[phase.name]:
-                continue
-            waits_for = self.order.waits_for[phase.name]
-            if all(name in kept and known.done[name].index < done.index for name in waits_for):
-                kept.add(phase.name)
-        return kept
-
-    def _go_back(self, known: Known, kept: set[str]) -> None:
+    def _go_back(self, known: Known, kept: Collection[str]) -> None:
         """Let a phase that runs again begin from what it began from, as far as that is one turn.
 
         That is so when what still counts finished before any of what does not. The files go back
@@ -168,9 +152,8 @@ class Run:
         self, phase: Phase, attempt: Attempt, error: BaseException, seconds: float
     ) -> float | None:
         """Record how an attempt failed; seconds until the next one, None when there is none."""
-        interrupted = not isinstance(error, Exception)
         pause = phase.pause(attempt.attempt) if _may_pass(error) else None
-        state = "interrupted" if interrupted else "failed"
+        state = _end(error)
         message = {
             **self._about(phase, state, attempt.attempt),
             "seconds": round(seconds, 3),
@@ -185,8 +168,7 @@ class Run:
         except SnapstoreError as unrecorded:
             error.add_note(f"that phase {phase.name!r} failed could not be recorded: {unrecorded}")
             pause = None
-        kind = "interrupted" if interrupted else "failed"
-        self._tell(Event(kind, phase.name, attempt.attempt, seconds, pause, error))
+        self._tell(Event(state, phase.name, attempt.attempt, seconds, pause, error))
         return pause
 
     def _tell(self, event: Event) -> None:
@@ -225,6 +207,10 @@ def _facts(attempt: Attempt) -> dict[str, Mapping[str, Any]]:
     except UnsupportedValue as error:
         return {"facts": {"unsupported": str(error)}}
     return {"facts": attempt.facts}
+
+
+def _end(error: BaseException) -> Literal["failed", "interrupted"]:
+    return "failed" if isinstance(error, Exception) else "interrupted"
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -15,7 +15,7 @@ from snapstore.errors import InvalidInput, Locked, Refused
 from snapstore.tasks.context import AsyncContext, Context
 from snapstore.tasks.deadline import deadline, timed_out
 from snapstore.tasks.lease import Lease
-from snapstore.tasks.order import order
+from snapstore.tasks.order import Queue, order
 from snapstore.tasks.phase import Phase
 from snapstore.tasks.report import Event, Report, Watch
 from snapstore.tasks.run import Run, argument, kept
@@ -162,41 +162,29 @@ async def _awaited(phase: Phase, attempt: Context | AsyncContext) -> Any:
 
 
 async def _side_by_side(run: Run, jobs: int) -> None:
-    waiting = {phase.name: phase for phase in run.left}
+    queue = Queue(run.left, run.order.waits_for)
     under_way: dict[asyncio.Task[None], str] = {}
     failures: list[BaseException] = []
     try:
-        while (waiting and not failures) or under_way:
-            if not failures:
-                for phase in _ready(run, waiting, under_way.values(), jobs - len(under_way)):
-                    del waiting[phase.name]
-                    under_way[asyncio.create_task(_run_phase_async(run, phase))] = phase.name
+        while True:
+            while not failures and len(under_way) < jobs and (phase := queue.next()) is not None:
+                under_way[asyncio.create_task(_run_phase_async(run, phase))] = phase.name
+            if not under_way:
+                break
             ended, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
-                del under_way[task]
+                name = under_way.pop(task)
                 error = task.exception()
                 if error is not None:
                     failures.append(error)
+                else:
+                    queue.finished(name)
     finally:
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
     if failures:
         raise failures[0]
-
-
-def _ready(
-    run: Run, waiting: dict[str, Phase], under_way: Iterable[str], most: int
-) -> list[Phase]:
-    """The next phases that wait for nothing any more."""
-    unfinished = {*waiting, *under_way}
-    found: list[Phase] = []
-    for phase in waiting.values():
-        if len(found) == most:
-            break
-        if unfinished.isdisjoint(run.order.waits_for[phase.name]):
-            found.append(phase)
-    return found
 
 
 # --- one runner at a time ------------------------------------------------------------------------

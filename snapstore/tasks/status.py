@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from snapstore import refs
 from snapstore.errors import Locked, NotFound
 from snapstore.tasks.lease import Holder
+from snapstore.tasks.order import order
+from snapstore.tasks.phase import Phase
 from snapstore.tasks.record import PREFIX, Known, Records
+from snapstore.tasks.standing import standing
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -61,8 +64,8 @@ def status(store: Store, name: str) -> TaskStatus:
     """How far a task has come. Raises NotFound."""
     known = _known(store, name)
     holder = store.leases.holder(name)
-    counts = _counts(known)
-    phases = tuple(_phase(known, phase, phase in counts, holder) for phase in known.phases)
+    counting = _counting(known)
+    phases = tuple(_phase(known, phase, phase in counting, holder) for phase in known.phases)
     uncertain = tuple(key for key, effect in known.effects.items() if effect.state == "intended")
     return TaskStatus(name, phases, holder, uncertain)
 
@@ -80,14 +83,13 @@ def reset(store: Store, name: str, phase: str) -> list[str]:
         raise Locked(f"task {name} is being run by {store.leases.holder(name) or 'somebody else'}")
     try:
         records = Records(store, name)
-        before = _counts(records.load())
+        before = _counting(records.load())
         if phase not in {*records.known.phases, *records.known.done}:
             phases = ", ".join(records.known.phases)
             raise NotFound(f"task {name} has no phase {phase!r}; it has: {phases}")
-        records.add(
-            f"{phase} reset", {"type": "reset", "phase": phase, "time": records.now()}
-        )
-        return [other for other in before if other not in _counts(records.known)]
+        records.add(f"{phase} reset", {"type": "reset", "phase": phase, "time": records.now()})
+        now = _counting(records.known)
+        return [other for other in before if other not in now]
     finally:
         lease.release()
 
@@ -99,17 +101,32 @@ def _known(store: Store, name: str) -> Known:
     return Known.of(session.history)
 
 
-def _counts(known: Known) -> list[str]:
-    """The finished phases that count, whatever becomes of their fingerprints; see ``run``."""
-    found: dict[str, int] = {}
-    left = list(known.phases)
-    while True:
-        more = [name for name in left if _is_settled(known, name, found)]
-        if not more:
-            return [name for name in known.phases if name in found]
-        found.update((name, known.done[name].index) for name in more)
-        left = [name for name in left if name not in found]
+def _counting(known: Known) -> dict[str, None]:
+    """The finished phases that count if none was changed."""
+    phases = [Phase(name, _nothing, needs=known.needs.get(name)) for name in known.phases]
+    return standing(known, order(phases))
 
 
-def _is_settled(known: Known, name: str, found: dict[str, int]) -> bool:
-    raise NotImplementedError
+def _nothing() -> None:
+    """Stands for what a phase does, where that is of no matter."""
+
+
+def _phase(known: Known, name: str, counts: bool, holder: Holder | None) -> PhaseStatus:
+    last = known.last.get(name)
+    if last is None or (last["state"] == "done" and not counts):
+        return PhaseStatus(name, "waiting")
+    state = last["state"]
+    if state == "started":
+        # Its end is not recorded: either it is under way, or its runner was killed.
+        state = "running" if holder else "interrupted"
+    error = last.get("error", {})
+    return PhaseStatus(
+        name,
+        state,
+        last["attempt"],
+        last["time"],
+        last.get("seconds"),
+        last.get("result"),
+        f"{error['type']}: {error['message']}" if error else "",
+        last.get("facts"),
+    )

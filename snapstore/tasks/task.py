@@ -27,7 +27,7 @@ class Task:
     def phase(self, function: F, /) -> F: ...
     @overload
     def phase(self, *, name: str | None = None, **options: Any) -> Callable[[F], F]: ...
-    def phase(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
+    def phase(self, *function: Any, name: str | None = None, **options: Any) -> Any:
         """Make a function the next phase: ``@task.phase`` or ``@task.phase(retries=3)``.
 
         It is called like the function unless a name is given; the options are those of ``Phase``.
@@ -37,7 +37,7 @@ class Task:
             self.add(Phase(name or phase.__name__, phase, **options))
             return phase
 
-        return add if function is None else add(function)
+        return add(*function) if function else add
 
     def add(self, phase: Phase) -> None:
         """Add a phase. Raises InvalidInput when there is one of its name."""

@@ -24,12 +24,13 @@ def goes_on_from(objects: Objects, head: bytes, old: bytes, *, grown: bool) -> b
         now = objects.snapshots.record(there)
         if there == old or not grown or was.parent != now.parent:
             return there == old
-        return _history_grew(objects, was.history, now.history)
+        return history_grew(objects, was.history, now.history)
     except (ObjectMissing, Corrupt):
         return False
 
 
-def _history_grew(objects: Objects, was: bytes | None, now: bytes | None) -> bool:
+def history_grew(objects: Objects, was: bytes | None, now: bytes | None) -> bool:
+    """Whether a history is another one with more at its end, be it only in its last message."""
     lists = objects.lists
     missing = lists.length(was) - lists.common_prefix(was, now)
     if missing != 1 or lists.length(now) < lists.length(was):
@@ -48,6 +49,13 @@ def _message_grew(old: Any, new: Any) -> bool:
         return False
     same = "id" in old and old["id"] == new.get("id")
     return same and type(said) is type(says) and list(says[: len(said)]) == list(said)
+
+
+def differ_beside_history(objects: Objects, one: bytes, other: bytes) -> bool:
+    """Whether two turns are the same but for their files, or the rows that they were read from."""
+    mine, theirs = (objects.snapshots.record(turn) for turn in (one, other))
+    alike = (mine.parent, mine.history) == (theirs.parent, theirs.history)
+    return alike and (mine.files, mine.rows) != (theirs.files, theirs.rows)
 
 
 def begins_with(objects: Objects, head: bytes, first: bytes) -> bool:

@@ -8,7 +8,8 @@ A transcript is imported again and again while it grows, so each line is compare
 session stands:
 
 =================================  ===========================================================
-at the line's last turn            nothing is written
+at the line's last turn            nothing is written, unless rows that belong to no turn yet have
+                                   come: then HEAD is told of them and stays
 beyond it: the session went on     nothing is written
 in the store, or the file is old
 at a turn of any line of the       HEAD moves to the end of the line. The turn may be on another
@@ -25,8 +26,8 @@ stands in the info of the move: see origins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -36,10 +37,28 @@ from snapstore.errors import RefMoved
 from snapstore.formats.transcript import Session, Transcript
 from snapstore.model.snapshot import Record
 from snapstore.names import MAX_LENGTH, valid_name
+from snapstore.objects import Stage
 from snapstore.store import Store
-from snapstore.transfer.growth import begins_with, goes_on_from
-from snapstore.transfer.origins import OP, Origins, origin, source_info
+from snapstore.transfer.growth import begins_with, differ_beside_history, goes_on_from
+from snapstore.transfer.held import Held
+from snapstore.transfer.layout import LAYOUT
+from snapstore.transfer.origins import OP, Origins, last_import, origin, source_info
 from snapstore.transfer.turns import StagedLine, Teller
+from snapstore.worktree.binding import Files
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a hook that saves a session knows beside the transcript."""
+
+    files: Files = field(default_factory=Files)
+    """For the last turn of the live line, unless it was given files at its end already."""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """Facts about this very import, for the info of its moves: see also held.EARLY."""
+
+
+NOT_SAVED = Saved()
+"""By an import that no hook has made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +86,7 @@ def import_transcript(
     source: str = "",
     origins: Origins | None = None,
     progress: Callable[[int, int], None] | None = None,
+    saved: Saved = NOT_SAVED,
 ) -> list[Imported]:
     """Put every session of a transcript into the store; doing it again writes nothing.
 
@@ -76,7 +96,8 @@ def import_transcript(
 
     Source is where the transcript came from, in the same words each time: it tells transcripts
     without a session id apart. Whoever imports many hands in one Origins for all of them, so that
-    the store is searched once. Progress is called with (done, total) in turns, now and then.
+    the store is searched once. Progress is called with (done, total) in turns, now and then. Saved
+    is what a hook knows beside the transcript.
 
     Raises InvalidInput for a name that is none, and RefMoved when another writer moves one of the
     sessions meanwhile; importing again goes on from there.
@@ -89,7 +110,7 @@ def import_transcript(
     notes = tuple(map(str, transcript.warnings))
     found: list[Imported] = []
     for number, session in enumerate(transcript.sessions, 1):
-        importing = _Import(store, origins, transcript.harness, source, number)
+        importing = _Import(store, origins, transcript, source, number, saved)
         wanted = suffixed(name, f"-{number}") if name and several else name
         landed, head = importing.run(session, wanted, tick)
         became = Imported(
@@ -132,12 +153,21 @@ class _Import:
     all of them; then landed, line by line."""
 
     def __init__(
-        self, store: Store, origins: Origins, harness: str, path: str, number: int
+        self,
+        store: Store,
+        origins: Origins,
+        transcript: Transcript,
+        path: str,
+        number: int,
+        saved: Saved,
     ) -> None:
         self._store = store
         self._origins = origins
-        self._harness, self._path, self._number = harness, path, number
+        self._saved = saved
+        self._transcript, self._path, self._number = transcript, path, number
+        self._stage = Stage(store.objects)
         self._lines: list[StagedLine] = []
+        self._layout: bytes | None = None
         self.warnings: list[str] = []
         self.wrote = False
 
@@ -146,8 +176,12 @@ class _Import:
     ) -> tuple[str, Record]:
         """Commit what is new; the session's name, and its HEAD then."""
         objects = self._store.objects
-        with Teller(objects, self._harness, tick) as teller:
+        held = Held(objects, self._before(session, wanted))
+        with self._stage as stage:
+            teller = Teller(objects, stage, self._transcript, tick, held, self._saved.files)
             self._lines = [teller.stage(line) for line in session.lines()]
+            # A file of several sessions is kept with its first.
+            self._layout = teller.layout(self._lines) if self._number == 1 else None
             live, *branches = self._lines
             name, head = self._land_live(live, wanted)
             for branch in branches:
@@ -175,6 +209,8 @@ class _Import:
         # One that stands at its end before one that went on from there.
         for tip in sorted(candidates, key=lambda tip: tip.new != line.head):
             if self._holds(tip, line):
+                if tip.new == line.head and self._is_laid_out_anew(tip, line):
+                    self._commit(line, _name(tip), tip.new)
                 return _name(tip), tip.new or line.head
         for tip in candidates:
             if self._is_held(tip):
@@ -191,12 +227,14 @@ class _Import:
         return free, line.head
 
     def _commit(self, line: StagedLine, name: str, expect: bytes | None) -> None:
-        info = self._source(line)
+        info = {**self._saved.marks, **self._source(line)}
         if expect is None and line.parts_from is not None:
             info["forked_from"] = line.parts_from
+        if line is self._lines[0] and self._layout is not None:
+            info[LAYOUT] = self._layout
         ref = refs.SESSIONS + name
         try:
-            line.stage.commit(Update(ref, line.head, expect, OP, self._store.clock(), info))
+            self._stage.commit(Update(ref, line.head, expect, OP, self._store.clock(), info))
         except RefMoved as moved:
             raise RefMoved(name, moved.expected, moved.actual) from None
         self._origins.add(ref, info["source"])
@@ -204,9 +242,20 @@ class _Import:
 
     def _source(self, line: StagedLine) -> dict[str, Any]:
         branch = "" if line is self._lines[0] else line.line.name
-        return source_info(self._harness, self._path, self._number, line.line.meta, branch=branch)
+        return source_info(self._transcript.harness, self._path, self._number, line.line.meta, branch=branch)
 
     # --- which session a line belongs to ----------------------------------------------------------
+
+    def _before(self, session: Session, wanted: str | None) -> Iterator[Move]:
+        """The last moves of the sessions that this one, or a line of it, may have been before."""
+        if wanted is None:
+            facts = source_info(self._transcript.harness, self._path, self._number, session.live.meta)
+            before = list(self._origins.sessions(facts["source"]))
+        else:
+            before = self._namesakes(wanted)
+        for tip in before:
+            yield tip
+            yield from self._store.engine.tips(f"{tip.ref}/") if session.branches else ()
 
     def _namesakes(self, name: str) -> list[Move]:
         """The session of this name, and those that imports had to put beside it: NAME+1, ..."""
@@ -224,7 +273,16 @@ class _Import:
     def _holds(self, tip: Move, line: StagedLine) -> bool:
         """Whether a session holds a whole line already."""
         assert tip.new is not None
-        return goes_on_from(self._store.objects, tip.new, line.head, grown=True)
+        objects = self._store.objects
+        there = goes_on_from(objects, tip.new, line.head, grown=True)
+        return there and not differ_beside_history(objects, tip.new, line.head)
+
+    def _is_laid_out_anew(self, tip: Move, line: StagedLine) -> bool:
+        """Whether the file has other rows than before, though its turns are the same."""
+        if line is not self._lines[0] or self._layout is None:
+            return False
+        before = last_import(self._store.engine, tip)
+        return before is None or before.info.get(LAYOUT) != self._layout
 
     def _is_held(self, tip: Move) -> bool:
         """Whether the lines hold all that a session holds, so that it may move to any of them."""

@@ -41,6 +41,20 @@ def origin(engine: Engine, tip: Move) -> Mapping[str, Any]:
     return move.info.get("source", {}) if move is not None and move.op == OP else {}
 
 
+def last_import(engine: Engine, tip: Move) -> Move | None:
+    """The last move of the session by an import or its redo, up to this move; None for none.
+
+    Moves after it that came back to where it led, a rewind and its undo, say, are passed over.
+    """
+    move: Move | None = tip
+    while move is not None and "source" not in move.info:
+        if "from_ref" in move.info:
+            move = engine.move(move.info["from_ref"], move.info["from_gen"])
+        else:
+            move = engine.move(move.ref, move.gen - 1)
+    return move
+
+
 class Origins:
     """The sessions that were imported, by where they came from. Sees the store as it was first
     asked, and what is added."""

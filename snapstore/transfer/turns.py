@@ -1,10 +1,10 @@
 """The lines of a transcript as snapshots: the same turns make the same ids, wherever and whenever.
 
-A snapshot made here holds what the transcript tells of its turn and nothing else: the turn's own
-time, not that of the import; no path; none of the facts that change while a session goes on. So a
-transcript that has grown makes the snapshots that it made before and then new ones, and two stores
-that import the same bytes hold the same ids. Lines that begin alike share the snapshots of their
-beginning.
+A snapshot made here holds what the transcript tells of its turn and, where a hook has saved them,
+its files: the turn's own time, not that of the import; no path; none of the facts that change while
+a session goes on. So a transcript that has grown makes the snapshots that it made before and then
+new ones, and two stores that import the same bytes hold the same ids. Lines that begin alike share
+the snapshots of their beginning.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from snapstore import values
-from snapstore.formats.transcript import Line, Turn
+from snapstore.formats.transcript import Line, Transcript, Turn
 from snapstore.objects import Objects, Stage
+from snapstore.transfer.held import Held
+from snapstore.transfer.rows import Keeper
+from snapstore.worktree.binding import Files
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,6 @@ class StagedLine:
     """The snapshot of each turn."""
     shared: int
     """How many of them, from the first, are those of another line of the session."""
-    stage: Stage
 
     @property
     def head(self) -> bytes:
@@ -42,49 +44,62 @@ class StagedLine:
 
 
 class Teller:
-    """Makes the snapshots of one session's lines, one line after the other; ``with`` drops what was
-    not committed.
+    """Makes the snapshots of one session's lines, one line after the other.
 
-    Tick is called with the number of turns that were told since.
+    They are put into one stage, for the layout of the file leads to all of them. Tick is called
+    with the number of turns that were told since.
     """
 
-    def __init__(self, objects: Objects, harness: str, tick: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        stage: Stage,
+        transcript: Transcript,
+        tick: Callable[[int], None],
+        held: Held,
+        files: Files,
+    ) -> None:
+        """Turns that are held with files keep them; the last one of the first line gets these."""
         self._objects = objects
-        self._harness = harness
+        self._stage = stage
+        self._harness = transcript.harness
+        self._keeper = Keeper(transcript, stage)
         self._tick = tick
+        self._held = held
+        self._files = files
         self._told: list[StagedLine] = []
-        self._stages: list[Stage] = []
 
-    def __enter__(self) -> Teller:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for stage in self._stages:
-            stage.drop()
+    def layout(self, lines: Sequence[StagedLine]) -> bytes | None:
+        """The layout of the file, all of whose lines were staged; None when there is no file."""
+        return self._keeper.layout([line.head for line in lines])
 
     def stage(self, line: Line) -> StagedLine:
-        """The line's snapshots; the lines staged before are to be committed before this one."""
-        objects = self._objects
-        stage = Stage(objects)
-        self._stages.append(stage)
+        """The line's snapshots."""
+        objects, stage = self._objects, self._stage
         ids = list(self._beginning(line.turns))
         last = objects.snapshots.record(ids[-1]) if ids else None
         time, history = (last.time, last.history) if last else (0, None)
         self._tick(len(ids))
         for turn in line.turns[len(ids) :]:
             time = time if turn.time is None else turn.time
-            history = self._history(stage, history, turn)
+            rows = self._keeper.page(turn.rows)
+            history = self._history(history, turn)
+            parent = ids[-1] if ids else None
+            is_end = not self._told and turn is line.turns[-1]
+            files = self._held.files(parent, history, self._files if is_end else Files())
             snapshot_id, _ = objects.snapshots.create(
-                ids[-1] if ids else None,
+                parent,
                 stage.put_snapshot,
                 time=time,
                 history=history,
                 label=turn.label,
                 meta=self._meta(line, turn, first=not ids),
+                rows=rows,
+                **files._asdict(),
             )
             ids.append(snapshot_id)
             self._tick(1)
-        return self._told_as(line, tuple(ids), stage)
+        return self._told_as(line, tuple(ids))
 
     def _beginning(self, turns: Sequence[Turn]) -> Sequence[bytes]:
         """The snapshots of those first turns that are the very objects of a line told before."""
@@ -93,9 +108,9 @@ class Teller:
         ]
         return max(known, key=len, default=())
 
-    def _told_as(self, line: Line, ids: tuple[bytes, ...], stage: Stage) -> StagedLine:
+    def _told_as(self, line: Line, ids: tuple[bytes, ...]) -> StagedLine:
         shared = [_same_beginning(told.ids, ids, operator.eq) for told in self._told]
-        told = StagedLine(line, ids, max(shared, default=0), stage)
+        told = StagedLine(line, ids, max(shared, default=0))
         self._told = [*self._told[:1], told]  # formats share turns with these lines only
         return told
 
@@ -103,9 +118,9 @@ class Teller:
         meta = {"harness": self._harness, **line.start, **turn.meta} if first else dict(turn.meta)
         return values.encode(meta, path="meta") if meta else b""
 
-    def _history(self, stage: Stage, before: bytes | None, turn: Turn) -> bytes | None:
-        lists = self._objects.lists
-        ids = [stage.put_content(values.encode_json(message)) for message in turn.messages]
+    def _history(self, before: bytes | None, turn: Turn) -> bytes | None:
+        lists, stage = self._objects.lists, self._stage
+        ids = list(map(self._keeper.put, turn.messages))
         if not turn.replaces:
             return lists.append(before, ids, stage.put_node) if ids else before
         if not ids:

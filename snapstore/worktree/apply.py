@@ -215,11 +215,13 @@ class Applier:
 
     def _undo_rmdir(self, step: Step) -> None:
         place = self._try_place(step.path)
-        if place is None or _there(*place):
+        if place is None:
             return
         assert step.old is not None
-        self._disk.make_dir_at(*place)
-        self._disk.set_dir_mode_at(*place, step.old.mode | OWNER)
+        if not _there(*place):
+            self._disk.make_dir_at(*place)
+        # Also where it is there: we may have been interrupted between the two.
+        self._try_mode(step.path, step.old.mode | OWNER)
 
     def _undo_out(self, step: Step) -> None:
         if not _there(self._staging, _old(step)):

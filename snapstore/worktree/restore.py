@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from snapstore.disk import DISK
 from snapstore.engine import Move
-from snapstore.errors import NotFound, Refused
+from snapstore.errors import NotFound, Refused, UnknownOutcome
 from snapstore.objects import Objects, Stage
 from snapstore.worktree import tree
 from snapstore.worktree.apply import Applier
@@ -161,18 +162,21 @@ def _carry_out(
     journal = Journal(
         worktree.path, secrets.token_bytes(12), ref, tip.gen if tip else 0, False, plan.steps
     )
-    work = _Work(objects, worktree, journal)
-    try:
-        work.begin()
-        work.forward()
-        if commit is not None:
-            commit({**info, TOKEN: journal.token})
-        else:
-            work.done()
-    except BaseException:
-        work.back()
-        raise
-    work.end()
+    with contextlib.closing(_Work(objects, worktree, journal)) as work:
+        try:
+            work.begin()
+            work.forward()
+            if commit is not None:
+                commit({**info, TOKEN: journal.token})
+            else:
+                work.done()
+        except UnknownOutcome:
+            # The ref may have moved or not. The journal stays: whoever opens the store next sees.
+            raise
+        except BaseException:
+            work.back()
+            raise
+        work.end()
 
 
 class _Work:
@@ -205,9 +209,11 @@ class _Work:
         self._applier.back()
         self.end()
 
+    def close(self) -> None:
+        self._applier.close()
+
     def end(self) -> None:
         self._applier.clean()
-        self._applier.close()
         if self._path is not None:
             self._disk.remove(self._path)
 
@@ -222,11 +228,11 @@ def settle(objects: Objects, worktree: Worktree) -> bool:
     journal = Journal.read(worktree.local.journal(worktree.path))
     if journal is None:
         return False
-    work = _Work(objects, worktree, journal)
-    if journal.committed(objects.engine):
-        work.end()
-    else:
-        work.back()
+    with contextlib.closing(_Work(objects, worktree, journal)) as work:
+        if journal.committed(objects.engine):
+            work.end()
+        else:
+            work.back()
     return True
 
 

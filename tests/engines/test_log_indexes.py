@@ -113,6 +113,32 @@ def test_garbled_ones_are_made_again(
     check_whole_and_goes_on(root, moves)
 
 
+USES: dict[str, Callable[[LogEngine, Move], bool]] = {
+    "read": lambda e, m: m.new is not None and e.read(m.new).id == m.new,
+    "read_many": lambda e, m: m.new is not None and e.read_many([m.new])[0].id == m.new,
+    "contains": lambda e, m: m.new is not None and e.contains(m.new),
+    "move": lambda e, m: e.move(m.ref, m.gen) == m,
+    "tip": lambda e, m: e.tip(m.ref) is not None,
+    "ids": lambda e, m: m.new is not None and len(list(e.ids(m.new, 64))) == 1,
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("filler", [0x00, 0x01, 0xFF])
+def test_the_first_question_is_answered_in_spite_of_garbled_ones(
+    root: Path, moves: list[Move], filler: int, use: Callable[[LogEngine, Move], bool]
+) -> None:
+    for path in indexes(root):
+        data = path.read_bytes()
+        path.write_bytes(data[:76] + bytes([filler]) * (len(data) - 76))
+    for move in moves[::6]:
+        engine = LogEngine(root, disk=QuickDisk())
+        assert use(engine, move)
+        engine.close()
+        shutil.rmtree(root / "cache")  # nor may it be the last handle's repair that helps
+        (root / "cache").mkdir()
+
+
 def test_any_garbled_byte_is_harmless(root: Path, moves: list[Move]) -> None:
     for path in indexes(root)[:2]:
         whole = path.read_bytes()

@@ -56,7 +56,9 @@ def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool
     if with_files and dry_run:
         done = moves.rewind(run.store, session.name, target, force=force, dry_run=True)
     if what >= _WHOLE:
-        after = target if dry_run else session.rewind(target, files=with_files, force=force)
+        after: Snapshot | None = target
+        if not dry_run:
+            session.rewind(target, files=with_files, force=force)
         done = done or session.restored
     elif not what:
         done = done or session.restore(target, force=force)

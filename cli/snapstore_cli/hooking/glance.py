@@ -1,0 +1,132 @@
+"""Whether anything changed since a hook last looked, told by looking at file times only.
+
+Most events of a harness find everything as it was. To know that, neither the library is loaded nor
+the store opened: a file in its cache says what a session's transcript looked like and when the
+files were captured. No file time that a program can set is asked. What was changed after a capture
+began has a later ctime; so has the directory in which a name came or went. When the clock stands
+before the capture it was set back, and times tell nothing.
+
+The file is throw-away: one that is missing or makes no sense means a full look, no more. There is
+one for each directory that events name::
+
+    {"cwd": .., "below": {root: [directory, ..]},
+     "sessions": {id: {"root": .., "since": ns, "end": [path, size, mtime ns]}}}
+
+Of the standard library as little is imported as will do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from typing import Any, NamedTuple
+
+CAPTURES = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"})
+"""Events that find everything as it was where the files are. Others ask for the transcript too."""
+
+TURN = "Stop"
+"""The event that asks for both."""
+
+_TICK = 20_000_000
+_COARSE_TICK = 2_000_000_000
+_SESSIONS = 16
+
+
+class Look(NamedTuple):
+    """How a transcript looked."""
+
+    path: str
+    size: int
+    mtime: int
+
+
+class Seen(NamedTuple):
+    """What the handling of an event saw, where repeating it would change nothing."""
+
+    end: Look | None
+    """The transcript; None when it was not asked for."""
+    captured: bool
+    """Whether the event was one that captures files."""
+    root: str | None
+    """The directory that was captured; None where it was refused, which repeating does not mend."""
+    since: int
+    """When that began, in nanoseconds since the epoch."""
+    below: list[str]
+
+
+def look_at(transcript: str) -> Look | None:
+    """How a transcript looks now; None where there is none."""
+    try:
+        info = os.stat(transcript)
+    except (OSError, ValueError):
+        return None
+    return Look(transcript, info.st_size, info.st_mtime_ns)
+
+
+def place(cache: str, cwd: str) -> str:
+    """The file that is kept in a store's cache for a directory."""
+    key = zlib.crc32(cwd.encode("utf-8", "surrogatepass"))
+    return os.path.join(cache, f"hook-{key:08x}")
+
+
+def nothing_changed(cache: str, event: dict[str, Any]) -> bool:
+    """Whether an event finds transcript and files as the last hook of its session left them."""
+    cwd, session, name = (event.get(key) for key in ("cwd", "session_id", "hook_event_name"))
+    if not (isinstance(cwd, str) and isinstance(session, str)):
+        return False
+    try:
+        with open(place(cache, cwd), encoding="utf-8") as file:
+            kept = json.load(file)
+        known = kept["sessions"][session]
+        if kept["cwd"] != cwd or not os.path.isdir(cwd):
+            return False
+        if name not in CAPTURES and list(look_at(event["transcript_path"]) or ()) != known["end"]:
+            return False
+        if name not in (*CAPTURES, TURN) or known["root"] is None:
+            return True
+        return _unchanged(known["root"], known["since"], kept["below"][known["root"]])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+def _unchanged(root: str, since: int, below: list[str]) -> bool:
+    if time.time_ns() < since:
+        return False
+    latest, coarse = since - _TICK, since - _COARSE_TICK
+    for folder in below:
+        here = os.path.join(root, folder)
+        times = [os.stat(here).st_ctime_ns]
+        with os.scandir(here) as entries:
+            times += [
+                entry.stat(follow_symlinks=False).st_ctime_ns
+                for entry in entries
+                if not entry.is_dir(follow_symlinks=False)
+            ]
+        if any(t >= latest or (t >= coarse and t % 1_000_000_000 == 0) for t in times):
+            return False
+    return True
+
+
+def noted(before: bytes, cwd: str, session: str, seen: Seen) -> bytes:
+    """What to keep in a directory's file after an event was handled, given what it held before."""
+    try:
+        kept = json.loads(before)
+        sessions, below = dict(kept["sessions"]), dict(kept["below"])
+        if kept["cwd"] != cwd:
+            sessions, below = {}, {}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        sessions, below = {}, {}
+    known = sessions.pop(session, None)
+    entry = dict(known) if isinstance(known, dict) else {}
+    if seen.end is not None:
+        entry["end"] = seen.end
+    if seen.captured:
+        entry["root"], entry["since"] = seen.root, seen.since
+        below |= {seen.root: seen.below} if seen.root is not None else {}
+    sessions[session] = entry
+    newest = dict(list(sessions.items())[-_SESSIONS:])
+    roots = {entry.get("root") for entry in newest.values() if isinstance(entry, dict)}
+    below = {root: folders for root, folders in below.items() if root in roots}
+    return json.dumps({"cwd": cwd, "below": below, "sessions": newest}).encode()

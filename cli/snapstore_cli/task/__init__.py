@@ -1,0 +1,1 @@
+"""Tasks of shell commands: the file that describes one, and how its commands are run."""

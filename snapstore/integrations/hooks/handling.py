@@ -1,0 +1,152 @@
+"""What is done at an event of a harness.
+
+===================================================  ==============================================
+SessionStart, UserPromptSubmit, PostToolUse,         the files are captured; that is no turn
+PostToolUseFailure
+Stop                                                 the files are captured, and the turn that has
+                                                     ended becomes a turn of the session with both
+SubagentStop, PreCompact, SessionEnd                 the history is saved; a turn that has no files
+                                                     yet gets those that were captured last
+any other                                            nothing
+===================================================  ==============================================
+
+All of it may come twice, late, or at once from several processes: what is there already is not
+written again. An event without a session, with a directory that is not there or, where the history
+is asked for, without a transcript changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from snapstore.errors import NotFound, Refused
+from snapstore.integrations.hooks.captures import capture, last_capture
+from snapstore.integrations.hooks.events import FILES, HISTORY, TURN, Event
+from snapstore.integrations.hooks.history import Reading, read_transcript, save_history
+from snapstore.store import Store
+from snapstore.worktree.binding import Files
+from snapstore.worktree.guard import refuse_too_much
+
+LARGE = 12 << 20
+"""Bytes of a transcript that take about a second to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an event."""
+
+    told: str
+    """For a log; empty when nothing was to be done."""
+    settled: bool = False
+    """Whether the same event, with the same transcript and files, would change nothing."""
+    root: Path | None = None
+    """The directory whose files were captured."""
+    looked_at: tuple[str, ...] = ()
+    """The directories in it that were looked at, relative to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """A transcript that takes too long to read while a harness waits, and what belongs to it."""
+
+    event: Event
+    size: int
+    """Bytes that it had at the event: what comes after them is of a later turn."""
+    files: Files
+
+
+def handle(
+    store: Store,
+    event: Event,
+    *,
+    home: Path | None = None,
+    project: Path | None = None,
+    postpone: Callable[[Postponed], None] | None = None,
+) -> Done:
+    """Do what an event asks for.
+
+    home is what the user's environment calls home, and project the directory that the harness was
+    started in, if it tells. A large transcript is handed to postpone, if that is given, for
+    ``catch_up`` to read. Raises SnapstoreErrors of the store and NotATranscript; what else is wrong
+    with the event or the files is told in the result.
+    """
+    if event.name not in HISTORY | FILES:
+        return Done("", settled=True)
+    if not event.session_id:
+        return Done("passed over: no session id")
+    if not event.cwd or not Path(event.cwd).is_dir():
+        return Done(f"passed over: there is no directory {event.cwd or '(none named)'}")
+    if event.name in FILES:
+        return _captured(store, event, home, project)[1]
+    size = _size(event.transcript)
+    if postpone is not None and size > LARGE:
+        files, done = _files(store, event, home, project)
+        postpone(Postponed(event, size, files))
+        return Done(f"{done.told}; the transcript is read on its own")
+    reading = read_transcript(event) if size else None
+    if reading is None:
+        return Done(f"passed over: no history in {event.transcript or '(no transcript named)'}")
+    files, done = _files(store, event, home, project)
+    return _saved(store, event, reading, files, done)
+
+
+def catch_up(store: Store, postponed: Postponed) -> Done:
+    """Save the history that was postponed, as it was then."""
+    event = postponed.event
+    reading = read_transcript(event, postponed.size)
+    if reading is None:
+        return Done(f"passed over: no history in {event.transcript}")
+    return _saved(store, event, reading, postponed.files, Done(""))
+
+
+def _saved(store: Store, event: Event, reading: Reading, files: Files, done: Done) -> Done:
+    told = [
+        f"{one.name} at turn {one.turns}" + ("" if one.created else ", as before")
+        for one in save_history(store, event, reading, files)
+    ]
+    told += [done.told] if done.told else []
+    told += ["the transcript lags behind"] if reading.lagging else []
+    return replace(done, told="; ".join(told), settled=not reading.lagging)
+
+
+def _size(transcript: str) -> int:
+    """Bytes of a transcript; 0 where there is no file, or none is named."""
+    try:
+        return Path(transcript).stat().st_size if transcript else 0
+    except OSError:
+        return 0
+
+
+def _files(
+    store: Store, event: Event, home: Path | None, project: Path | None
+) -> tuple[Files, Done]:
+    """The files for a turn that has none yet: of this moment when it ends now."""
+    if event.name == TURN:
+        return _captured(store, event, home, project)
+    return last_capture(store, event.session_id), Done("")
+
+
+def _captured(
+    store: Store, event: Event, home: Path | None, project: Path | None
+) -> tuple[Files, Done]:
+    root = _root(store, event, project)
+    try:
+        refuse_too_much(root, home)
+        files, looked_at = capture(store, event.session_id, root, event.name)
+    except (NotFound, Refused) as error:
+        return Files(), Done(f"no files: {error}", settled=True)
+    return files, Done(f"files of {root}", True, root, tuple(looked_at))
+
+
+def _root(store: Store, event: Event, project: Path | None) -> Path:
+    """The directory that the session is about: it stays the same when the harness goes deeper."""
+    here = Path(os.path.realpath(event.cwd))
+    before = last_capture(store, event.session_id).worktree
+    started = Path(os.path.realpath(project)) if project else here
+    for root in (Path(before) if before else here, started):
+        if root == here or root in here.parents:
+            return root
+    return here

@@ -1,0 +1,120 @@
+"""The rows of a file on their way into a store: each turn keeps those that it was read from.
+
+A turn's page (see model.pages) holds the rows of its messages and, because nothing else says where
+they stood, the rows without a message that come before these in the file. What follows the last
+message of a turn goes with the next one, so a turn that has ended keeps its page when the file
+grows. What no page holds in the end, mostly the last rows of the file, is the *rest*, which the
+file's layout names (see transfer.layout).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from snapstore import values
+from snapstore.formats.jsontext import style_of
+from snapstore.formats.transcript import Transcript
+from snapstore.model.pages import RAW, PageRow, Part, encode_page
+from snapstore.objects import Stage
+from snapstore.transfer.layout import Layout
+
+_INLINE = 96
+"""Most bytes of a value that stays in its page: as a part it would take 32 there all the same, and
+an object's room elsewhere."""
+
+_PLAIN = frozenset({int, float, bool, type(None)})
+_ROW_DEPTH, _DOCUMENT_DEPTH = 1, 3
+"""How deep parts stand in a row, and in a document that holds lists of messages."""
+
+
+class Keeper:
+    """Stages the rows of one file, turn by turn, and at last the layout of the whole."""
+
+    def __init__(self, transcript: Transcript, stage: Stage) -> None:
+        self._file = transcript.file
+        self._stage = stage
+        self._depth = _DOCUMENT_DEPTH if transcript.harness == "messages" else _ROW_DEPTH
+        self._beside_from = _beside_from(transcript.spoken)
+        self._placed = bytearray(len(self._file.rows))
+        self._ids: dict[int, bytes] = {}  # by identity: the transcript keeps the values alive
+        self._messages = _messages(transcript) if transcript.harness == "messages" else frozenset()
+
+    def put(self, value: Any) -> bytes:
+        """Stage a value of the file; its id. Rows and history hold many in common."""
+        known = self._ids.get(id(value))
+        if known is None:
+            known = self._ids[id(value)] = self._stage.put_content(values.encode_json(value))
+        return known
+
+    def page(self, rows: Sequence[int]) -> bytes | None:
+        """Stage the page of a turn that was read from these rows; None for none."""
+        if not rows:
+            return None
+        own = set(rows)
+        places = own.union(*(range(self._beside_from[row], row) for row in rows))
+        return self._put_page(sorted(places), own)
+
+    def layout(self, heads: Sequence[bytes]) -> bytes | None:
+        """Stage the layout of a file whose lines have these last turns; None for no file.
+
+        All turns of the lines must have their pages by now.
+        """
+        file = self._file
+        if not file.data:
+            return None
+        rest = [place for place, placed in enumerate(self._placed) if not placed]
+        page = self._put_page(rest, frozenset()) if rest else None
+        end = file.data[file.rows[-1].end :] if file.rows else file.data
+        return self._stage.put_node(Layout.of(heads, page, end, self._stage.put_content).encode())
+
+    def _put_page(self, places: Sequence[int], own: set[int] | frozenset[int]) -> bytes:
+        rows = [self._row(place, beside=place not in own) for place in places]
+        return self._stage.put_content(encode_page(rows))
+
+    def _row(self, place: int, *, beside: bool) -> PageRow:
+        self._placed[place] = 1
+        file, row = self._file, self._file.rows[place]
+        gap = file.data[file.rows[place - 1].end if place else 0 : row.offset]
+        style = style_of(row.value, row.raw)
+        if style is not None:
+            return PageRow(place, gap, style, beside, self._apart(row.value, self._depth))
+        raw = row.raw if len(row.raw) <= _INLINE else Part(self._stage.put_content(row.raw))
+        return PageRow(place, gap, RAW, beside, raw)
+
+    def _apart(self, value: Any, depth: int) -> Any:
+        """The value with a Part in place of all that is large, down to this depth."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is str:
+            return value if len(value) <= _INLINE else Part(self.put(value))
+        if id(value) in self._ids or id(value) in self._messages:
+            return Part(self.put(value))
+        if depth and value:
+            if kind is dict:
+                return {key: self._apart(member, depth - 1) for key, member in value.items()}
+            return [self._apart(member, depth - 1) for member in value]
+        packed = values.encode_json(value)
+        if len(packed) <= _INLINE:
+            return value
+        known = self._ids[id(value)] = self._stage.put_content(packed)
+        return Part(known)
+
+
+def _messages(transcript: Transcript) -> frozenset[int]:
+    """The identities of all messages of a file, where a row may hold many of them."""
+    lines = (line for session in transcript.sessions for line in session.lines())
+    turns = (turn for line in lines for turn in line.turns)
+    return frozenset(id(message) for turn in turns for message in turn.messages)
+
+
+def _beside_from(spoken: bytes) -> list[int]:
+    """For each row of a file the first of those before it that go with it, or the row itself."""
+    found: list[int] = []
+    after = 0
+    for place, speaks in enumerate(spoken):
+        found.append(after if speaks else place)
+        if speaks:
+            after = place + 1
+    return found
