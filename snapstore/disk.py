@@ -38,7 +38,7 @@ NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ncp", "lustre
 class Disk:
     """The real disk. Tests derive from it to simulate crashes and failures."""
 
-    # --- appending to a log -------------------------------------------------------------------
+    # --- appending to a log -----------------------------------------------------------------------
 
     def open(self, path: Path, *, writable: bool) -> int:
         """A descriptor of an existing file. The caller closes it with ``os.close``."""
@@ -78,7 +78,7 @@ class Disk:
         except OSError as error:
             raise _refused("truncating", error) from error
 
-    # --- whole files and directories ------------------------------------------------------------
+    # --- whole files and directories --------------------------------------------------------------
 
     def make_dir(self, path: Path) -> None:
         """Make a directory, and its missing parents, 0700; durable in its parent."""
@@ -159,7 +159,7 @@ class Disk:
             raise _refused(f"creating {path}", error) from error
         return fd
 
-    # --- below an open directory ----------------------------------------------------------------
+    # --- below an open directory ------------------------------------------------------------------
     #
     # For files that are not the store's own. A name is looked up in a directory that is held open,
     # and a symbolic link is never followed, so nothing outside that directory can be reached.
@@ -269,7 +269,7 @@ class Disk:
         """Make everything durable that any file system has taken: for very many files at once."""
         os.sync()
 
-    # --- locks ----------------------------------------------------------------------------------
+    # --- locks ------------------------------------------------------------------------------------
 
     def open_lock(self, path: Path) -> int:
         """A descriptor to lock. The file is made if missing, and never written or removed."""

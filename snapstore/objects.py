@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,6 +65,11 @@ class Objects:
                 value = decode(o[2] if o[1] != Kind.CHUNKED else self._joined(o))
                 found.append(FrozenDict(value) if type(value) is dict else freeze(value))
         return found
+
+    def contents(self, content_ids: Sequence[bytes]) -> list[bytes]:
+        """The contents of objects, in the order asked for; neighbours are read together."""
+        found = self.engine.read_many(content_ids)
+        return [o[2] if o[1] != Kind.CHUNKED else self._joined(o) for o in found]
 
     # --- for the stages ---------------------------------------------------------------------------
 

@@ -26,7 +26,8 @@ from snapstore.errors import NotFound, NothingToDo, Refused
 SESSIONS = "sessions/"
 TAGS = "tags/"
 CAPTURES = "captures/"
-"""Refs that, as those of sessions and tags do, point at snapshots: files that no turn holds."""
+OF_SNAPSHOTS = (SESSIONS, TAGS, CAPTURES)
+"""The refs that point at snapshots. Those of captures hold nothing but files, and are no turns."""
 CURRENT = "state/current"
 
 _OF_NAMES = ("from_ref", "from_gen", "to_ref")

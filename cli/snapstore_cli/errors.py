@@ -25,6 +25,8 @@ PIPE_CLOSED = 141
 
 _CODES: dict[type[BaseException], int] = {
     errors.NothingToDo: 1,
+    errors.PhaseTimedOut: 1,
+    errors.UncertainEffect: 1,
     errors.InvalidInput: 2,
     errors.ReadOnlyValue: 2,
     errors.NotFound: 3,
@@ -74,10 +76,15 @@ def report(error: BaseException, args: Sequence[str]) -> int:
     style = Style(wants_color(sys.stderr, _color_choice(args)))
     if told.exit_code == BUG and _is_verbose(args):
         traceback.print_exception(error, file=sys.stderr)
-    print(f"{style('error', 'error:')} {visible(told.message)}", file=sys.stderr)
-    if told.hint:
-        print(f"{style('dim', 'hint:')} {visible(told.hint)}", file=sys.stderr)
+    tell(told.message, told.hint, style)
     return told.exit_code
+
+
+def tell(message: str, hint: str, style: Style) -> None:
+    """Say on stderr what went wrong, and what to do about it."""
+    print(f"{style('error', 'error:')} {visible(message)}", file=sys.stderr)
+    if hint:
+        print(f"{style('dim', 'hint:')} {visible(hint)}", file=sys.stderr)
 
 
 def describe(error: BaseException) -> Report:

@@ -51,6 +51,8 @@ COMMANDS: dict[str, tuple[LazyCommand, ...]] = {
     ),
     "Other programs": (
         LazyCommand("import", "import_:import_", "Read sessions of Claude Code, Codex and others."),
+        LazyCommand("hooks", "hooks:hooks", "Have every turn of a harness saved by itself."),
+        LazyCommand("hook", "hook:hook", "What the harness then runs."),
     ),
     "Care of the store": (
         LazyCommand("verify", "verify:verify", "Check every byte and every link.", ("fsck",)),

@@ -37,7 +37,8 @@ class Output:
             unicode=terminal and encoding.startswith("utf"),
             now=datetime.now(UTC),
         )
-        self._warning = Style(wants_color(sys.stderr, settings.color))("warning", "warning:")
+        self.error_style = Style(wants_color(sys.stderr, settings.color))
+        self._warning = self.error_style("warning", "warning:")
 
     def document(self, fields: Mapping[str, Any]) -> None:
         """Print one JSON document; bytes in it become ``{"$bytes": base64}``."""

@@ -106,7 +106,7 @@ class _Reader:
         role = item.get("role")
         if role == "user":
             text = prompt_text(item.get("content")).strip()
-            if text in self._event_texts or not _INJECTED.match(text):
+            if text in self._event_texts or not is_injected(text):
                 self._unconfirmed = text not in self._event_texts
                 self.builder.prompt(label_of(text))
                 self.builder.add(item, time, rows)
@@ -156,6 +156,11 @@ class _Reader:
             self.facts["cwd"] = context["cwd"]
 
 
+def is_injected(text: str) -> bool:
+    """Whether a user's item is what Codex puts in on its own: context in tags, instructions."""
+    return _INJECTED.match(text) is not None
+
+
 def _rebuilt(history: list[Any], compacted: dict[str, Any]) -> list[Any]:
     """The history after a compaction, as Codex rebuilds it.
 
@@ -166,7 +171,7 @@ def _rebuilt(history: list[Any], compacted: dict[str, Any]) -> list[Any]:
     if isinstance(replacement, list):
         return replacement
     said = [item for item in history if isinstance(item, dict) and item.get("role") == "user"]
-    kept = [item for item in said if not _INJECTED.match(prompt_text(item.get("content")))]
+    kept = [item for item in said if not is_injected(prompt_text(item.get("content")))]
     summary = compacted.get("message")
     if isinstance(summary, str) and summary:
         content = [{"type": "input_text", "text": summary}]

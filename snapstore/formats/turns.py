@@ -218,3 +218,9 @@ def time_of(text: Any) -> int | None:
         return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError):
         return None
+
+
+def iso(time: int) -> str:
+    """A time as harnesses write it: ISO 8601 in UTC, to the millisecond."""
+    moment = _EPOCH + time * _MICROSECOND
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from snapstore.chunks import pieces_of
 from snapstore.engine import Kind
 from snapstore.errors import SnapstoreError
+from snapstore.model.layout import Layout
 from snapstore.model.maps import Leaf
+from snapstore.model.pages import decode_page, parts_of
 from snapstore.model.snapshot import Record
 from snapstore.objects import Objects
 from snapstore.worktree.tree import FILE, Trees, decode_entry
@@ -52,11 +54,43 @@ class Reach:
             here = record.parent
 
     def visit(self, turn: Turn) -> None:
-        """Meet all that a turn holds: messages, scratchpad, files."""
+        """Meet all that a turn holds: messages, scratchpad, files, rows."""
         self._history(turn.record.history)
+        self._page(turn.record.rows)
         self._map(turn.record.scratchpad)
         if turn.record.files is not None:
             self.tree(turn.record.files)
+
+    def layout(self, layout_id: bytes) -> None:
+        """Meet all that the layout of an imported file holds, the turns of its lines too."""
+        if layout_id in self.seen:
+            return
+        self.seen.add(layout_id)
+        try:
+            laid_out = Layout.decode(self._objects.content(layout_id), layout_id)
+        except SnapstoreError as error:
+            self._report(layout_id, error)
+            return
+        for head in laid_out.heads:
+            for turn in self.line(head):
+                self.visit(turn)
+        self._page(laid_out.rest)
+        if laid_out.end is not None:
+            self._content(laid_out.end)
+
+    def _page(self, page: bytes | None) -> None:
+        """Meet a page of rows, and their parts."""
+        if page is None or page in self.seen:
+            return
+        try:
+            rows = decode_page(self._objects.content(page), page)
+        except SnapstoreError as error:
+            self.seen.add(page)
+            self._report(page, error)
+            return
+        self._content(page)
+        for part in parts_of(rows):
+            self._content(part)
 
     def tree(self, root: bytes) -> None:
         """Meet all that a file tree holds."""

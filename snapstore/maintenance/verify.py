@@ -9,6 +9,7 @@ from snapstore import refs
 from snapstore.engine import Move, Problem, Progress
 from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError
 from snapstore.maintenance.reach import Reach
+from snapstore.model.layout import LAYOUT
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -38,15 +39,21 @@ def _links(store: Store) -> Iterator[Problem]:
         # What is met behind the last turn is the turn before it, which the line breaks off at.
         yield from (_problem(move, number - 1 if number else None, *one) for one in met)
         met.clear()
+        if LAYOUT in move.info:
+            reach.layout(move.info[LAYOUT])
+        for tree in refs.trees_of(move):
+            reach.tree(tree)
+        yield from (_problem(move, None, *one) for one in met)
+        met.clear()
 
 
 def _heads(store: Store) -> Iterator[Move]:
     """Where refs are and were: sessions and tags as they are now first, for a finding is named
     after the first line that it is met on."""
-    for prefix in (refs.SESSIONS, refs.TAGS):
+    for prefix in refs.OF_SNAPSHOTS:
         yield from (tip for tip in store.engine.tips(prefix) if tip.new)
     for move in store.engine.reflog():
-        if move.new and move.ref.startswith((refs.SESSIONS, refs.TAGS)):
+        if move.new and move.ref.startswith(refs.OF_SNAPSHOTS):
             yield move
 
 

@@ -94,7 +94,7 @@ def decode_page(content: bytes, page_id: bytes) -> list[PageRow]:
     try:
         flags, shape_of, shapes, columns, places, gap_list = _unpack(content)
         waiting = [
-            iter([{}] * shape_of.count(number) if shape == [] else list(zip(*held, strict=True)))
+            iter([()] * shape_of.count(number) if shape == [] else list(zip(*held, strict=True)))
             for number, (shape, held) in enumerate(zip(shapes, columns, strict=True))
         ]
         gaps = dict(gap_list)

@@ -118,7 +118,7 @@ def _called(phase: Phase, attempt: Context) -> Any:
             return result
         if inspect.iscoroutine(result):
             result.close()
-    raise InvalidInput(f"phase {phase.name!r} is async", hint="run the task with run_task_async")
+    raise InvalidInput(f"phase {phase.name!r} is async: run the task with run_task_async")
 
 
 async def _run_phase_async(run: Run, phase: Phase) -> None:

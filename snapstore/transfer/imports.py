@@ -35,13 +35,13 @@ from snapstore import refs
 from snapstore.engine import Move, Update
 from snapstore.errors import RefMoved
 from snapstore.formats.transcript import Session, Transcript
+from snapstore.model.layout import LAYOUT
 from snapstore.model.snapshot import Record
 from snapstore.names import MAX_LENGTH, valid_name
 from snapstore.objects import Stage
 from snapstore.store import Store
 from snapstore.transfer.growth import begins_with, differ_beside_history, goes_on_from
 from snapstore.transfer.held import Held
-from snapstore.transfer.layout import LAYOUT
 from snapstore.transfer.origins import OP, Origins, last_import, origin, source_info
 from snapstore.transfer.turns import StagedLine, Teller
 from snapstore.worktree.binding import Files
@@ -242,15 +242,19 @@ class _Import:
 
     def _source(self, line: StagedLine) -> dict[str, Any]:
         branch = "" if line is self._lines[0] else line.line.name
-        return source_info(self._transcript.harness, self._path, self._number, line.line.meta, branch=branch)
+        return self._source_of(line.line.meta, branch=branch)
+
+    def _source_of(self, facts: Mapping[str, Any], *, branch: str = "") -> dict[str, Any]:
+        harness = self._transcript.harness
+        return source_info(harness, self._path, self._number, facts, branch=branch)
 
     # --- which session a line belongs to ----------------------------------------------------------
 
     def _before(self, session: Session, wanted: str | None) -> Iterator[Move]:
         """The last moves of the sessions that this one, or a line of it, may have been before."""
         if wanted is None:
-            facts = source_info(self._transcript.harness, self._path, self._number, session.live.meta)
-            before = list(self._origins.sessions(facts["source"]))
+            source = self._source_of(session.live.meta)["source"]
+            before = list(self._origins.sessions(source))
         else:
             before = self._namesakes(wanted)
         for tip in before:

@@ -4,7 +4,7 @@ A turn's page (see model.pages) holds the rows of its messages and, because noth
 they stood, the rows without a message that come before these in the file. What follows the last
 message of a turn goes with the next one, so a turn that has ended keeps its page when the file
 grows. What no page holds in the end, mostly the last rows of the file, is the *rest*, which the
-file's layout names (see transfer.layout).
+file's layout names (see model.layout).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from snapstore import values
 from snapstore.formats.jsontext import style_of
 from snapstore.formats.transcript import Transcript
+from snapstore.model.layout import Layout
 from snapstore.model.pages import RAW, PageRow, Part, encode_page
 from snapstore.objects import Stage
-from snapstore.transfer.layout import Layout
 
 _INLINE = 96
 """Most bytes of a value that stays in its page: as a part it would take 32 there all the same, and

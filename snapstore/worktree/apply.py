@@ -233,18 +233,29 @@ class Applier:
 
     # --- the end ----------------------------------------------------------------------------------
 
-    def clean(self) -> None:
-        """Remove the staging directory and what is left in it."""
+    def clean(self, *, done: bool) -> None:
+        """Remove the staging directory and what is left in it, after all was done or taken back."""
         self._open_staging()
         if self._staging >= 0:
+            mode = self._root_mode(done)
+            if mode is not None:
+                self._disk.set_mode(self._descent.root, mode | OWNER)
             if _there(self._staging, _READY):
                 self._disk.remove_at(self._staging, _READY)
             self._empty(self._staging)
             self._disk.remove_dir_at(self._descent.root, self._journal.staging)
+            if mode is not None:
+                self._disk.set_mode(self._descent.root, mode)
+
+    def _root_mode(self, done: bool) -> int | None:
+        """What the mode of the root is to be in the end, if it is no matter of course."""
+        entries = [step.new if done else step.old for step in self._steps if not step.path]
+        return next((entry.mode for entry in reversed(entries) if entry is not None), None)
 
     def _empty(self, folder: int) -> None:
-        for found in os.listdir(folder):
-            name = os.fsencode(found)
+        with os.scandir(folder) as found:
+            names = [os.fsencode(item.name) for item in found]
+        for name in names:
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISDIR(info.st_mode):
                 self._disk.remove_at(folder, name)

@@ -22,20 +22,13 @@ from snapstore.model.maps import Inline, Maps, Value
 from snapstore.model.wire import Put
 from snapstore.worktree import tree
 from snapstore.worktree.descent import DIRECTORY, Descent
-from snapstore.worktree.ignore import RULE_FILES, Rules
-from snapstore.worktree.reading import Outbox, read_small, store_file
-from snapstore.worktree.statcache import Look, Seen, StatCache, is_racy
+from snapstore.worktree.ignore import Rules
+from snapstore.worktree.listing import READ_FILE, Lister, Parts, texts_in, trusted_look
+from snapstore.worktree.reading import Outbox, store_file
+from snapstore.worktree.statcache import Look, Seen, StatCache, look_of, to_trust
 from snapstore.worktree.tree import Entry, Root, join
 
-STAGING = b".snapstore-restore-"
-"""How the names of directories begin that a restore works in."""
-STORE_NAME = b".snapstore"
-"""A store in the tree, whose ever it is, is no part of the tree."""
-
-_READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _GONE = (FileNotFoundError, NotADirectoryError)
-
-Parts = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +55,6 @@ class Captured(NamedTuple):
                 yield join(path, name)
 
 
-class _Listing(NamedTuple):
-    """The names in a directory, and the rules that chose them."""
-
-    rules: Rules
-    rule_files: tuple[tuple[bytes, Look | None], ...]
-    names: tuple[bytes, ...]
-    dirs: tuple[bytes, ...]
-    ignored: tuple[bytes, ...]
-
-
 @dataclass(slots=True)
 class _Visit:
     """A directory on the way from its listing to its map."""
@@ -80,11 +63,6 @@ class _Visit:
     before: Seen | None
     seen: Seen
     changes: dict[bytes, Value | None] = field(default_factory=dict)
-
-
-def look_of(info: os.stat_result) -> Look:
-    """How a file or directory looks."""
-    return (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode)
 
 
 class Capture:
@@ -106,9 +84,9 @@ class Capture:
         self._put = put
         self._outbox = outbox
         self._before = before
-        self._own = own
         self._limits = limits
         self._now = clock()
+        self._lister = Lister(own, self._now)
         self._visits: list[_Visit] = []
         self._left_out: dict[bytes, Entry] = {}
         self._partial = False
@@ -125,7 +103,7 @@ class Capture:
             self._walk()
         return self._assemble()
 
-    # --- down: what is there ------------------------------------------------------------------------
+    # --- down: what is there ----------------------------------------------------------------------
 
     def _walk(self) -> None:
         todo: list[tuple[Parts, Rules]] = [((), Rules())]
@@ -166,10 +144,10 @@ class Capture:
                 self._count(path, before)
                 self._visits.append(_Visit(path, before, before))
                 return unchanged, before
-        listing = self._list(parts, fd, above)
+        listing = self._lister.list(parts, fd, above)
         names, looks, size, changes = self._look_at_files(fd, listing.names, before)
         seen = Seen(
-            None if is_racy(info.st_ctime_ns, self._now) else look,
+            to_trust(info, self._now),
             stat.S_IMODE(info.st_mode),
             before.entries if before else None,
             above.digest,
@@ -209,7 +187,7 @@ class Capture:
             return None
         names = [name for name, _ in before.rule_files]
         return above.unchanged(
-            len(parts), before.rules, lambda: self._texts(self._descent.open(parts), names)
+            len(parts), before.rules, lambda: texts_in(self._descent.open(parts), names)
         )
 
     def _count(self, path: bytes, seen: Seen) -> None:
@@ -223,67 +201,12 @@ class Capture:
                 hint="leave out what is not needed with a .snapstoreignore, or force it",
             )
 
-    # --- one directory's names ------------------------------------------------------------------------
-
-    def _list(self, parts: Parts, fd: int, above: Rules) -> _Listing:
-        files: list[bytes] = []
-        dirs: list[bytes] = []
-        rule_files: list[bytes] = []
-        with os.scandir(fd) as found:
-            for item in found:
-                name = os.fsencode(item.name)
-                if self._never(name, item):
-                    continue
-                if name in RULE_FILES and item.is_file(follow_symlinks=False):
-                    rule_files.append(name)
-                (dirs if item.is_dir(follow_symlinks=False) else files).append(name)
-        rule_files.sort(key=RULE_FILES.index)
-        looks = tuple((name, self._trusted_look(fd, name)) for name in rule_files)
-        rules = above.within(len(parts), self._texts(fd, rule_files))
-        ignored: list[bytes] = []
-        if not rules.empty:
-            above_names = tuple(map(os.fsdecode, parts))
-            for names, are_dirs in ((files, False), (dirs, True)):
-                out = [n for n in names if rules.ignores((*above_names, os.fsdecode(n)), are_dirs)]
-                ignored += out
-                if out:
-                    names[:] = set(names).difference(out)
-        return _Listing(
-            rules, looks, tuple(sorted(files)), tuple(sorted(dirs)), tuple(sorted(ignored))
-        )
-
-    def _never(self, name: bytes, item: os.DirEntry[str]) -> bool:
-        """Whether an entry is no part of the tree: a repository, a store, a restore at work."""
-        if name.startswith(b".") and (
-            tree.is_git(name) or name == STORE_NAME or name.startswith(STAGING)
-        ):
-            return True
-        if self._own is None or item.inode() != self._own[1]:
-            return False
-        return item.stat(follow_symlinks=False).st_dev == self._own[0]
-
-    def _trusted_look(self, fd: int, name: bytes) -> Look | None:
-        try:
-            info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        except OSError:
-            return None
-        return None if is_racy(info.st_ctime_ns, self._now) else look_of(info)
-
-    def _texts(self, fd: int, rule_files: list[bytes]) -> list[bytes]:
-        texts: list[bytes] = []
-        for name in rule_files:
-            try:
-                texts.append(read_small(os.open(name, _READ_FILE, dir_fd=fd)))
-            except OSError:
-                continue  # rules that nobody can read are no rules
-        return texts
-
-    # --- one directory's files ------------------------------------------------------------------------
+    # --- one directory's files --------------------------------------------------------------------
 
     def _look_at_files(
         self, fd: int, names: tuple[bytes, ...], before: Seen | None
     ) -> tuple[tuple[bytes, ...], tuple[Look | None, ...], int, dict[bytes, Value | None]]:
-        """The names that are still there, their looks, bytes in all, and the entries that changed."""
+        """The names that are still there, their looks, bytes in all, and the changed entries."""
         known = dict(zip(before.names, before.looks, strict=True)) if before else {}
         there: list[bytes] = []
         looks: list[Look | None] = []
@@ -292,7 +215,7 @@ class Capture:
         for name in names:
             was = known.get(name)
             if was is not None:
-                look = self._trusted_look(fd, name)
+                look = trusted_look(fd, name, self._now)
                 if look == was:
                     there.append(name)
                     looks.append(look)
@@ -311,7 +234,7 @@ class Capture:
     def _entry(self, fd: int, name: bytes) -> tuple[Entry, Look | None] | None:
         """An entry that is no directory, read now; None when it is gone."""
         try:
-            file = os.open(name, _READ_FILE, dir_fd=fd)
+            file = os.open(name, READ_FILE, dir_fd=fd)
         except FileNotFoundError:
             return None
         except OSError:
@@ -326,7 +249,7 @@ class Capture:
         finally:
             os.close(file)
         entry = Entry(tree.FILE, stat.S_IMODE(info.st_mode), info.st_mtime_ns, size, content_id)
-        return entry, self._look_to_keep(info)
+        return entry, to_trust(info, self._now)
 
     def _no_file(self, fd: int, name: bytes) -> tuple[Entry, Look | None] | None:
         try:
@@ -335,7 +258,7 @@ class Capture:
             if stat.S_ISLNK(info.st_mode):
                 target = os.readlink(name, dir_fd=fd)
                 entry = Entry(tree.SYMLINK, mode, info.st_mtime_ns, 0, target)
-                return entry, self._look_to_keep(info)
+                return entry, to_trust(info, self._now)
         except OSError:
             return None
         if stat.S_ISREG(info.st_mode):
@@ -343,16 +266,13 @@ class Capture:
         kind = {stat.S_IFIFO: tree.FIFO, stat.S_IFSOCK: tree.SOCKET}.get(
             stat.S_IFMT(info.st_mode), tree.DEVICE
         )
-        return Entry(kind, mode), self._look_to_keep(info)
+        return Entry(kind, mode), to_trust(info, self._now)
 
     def _unreadable(self, info: os.stat_result) -> tuple[Entry, None]:
         self._partial = True
         return Entry(tree.UNREADABLE, stat.S_IMODE(info.st_mode)), None
 
-    def _look_to_keep(self, info: os.stat_result) -> Look | None:
-        return None if is_racy(info.st_ctime_ns, self._now) else look_of(info)
-
-    # --- up: what is stored ---------------------------------------------------------------------------
+    # --- up: what is stored -----------------------------------------------------------------------
 
     def _assemble(self) -> Captured:
         """Make the maps, those of the deepest directories first."""

@@ -30,9 +30,7 @@ class Worktree:
         self._cache: StatCache | None = None
         self._held = False
 
-    def capture(
-        self, stage: Stage, limits: Limits | None = None, *, keep: bool = True
-    ) -> Captured:
+    def capture(self, stage: Stage, limits: Limits | None = None, *, keep: bool = True) -> Captured:
         """What is in the directory now; new objects are staged, or in the store already.
 
         Once the stage is committed, hand the result to ``remember``. With keep=False no content

@@ -1,9 +1,9 @@
-"""Which entries of a directory are left out: ``.gitignore`` and ``.snapstoreignore``, as git has it.
+"""Which entries are left out of captures: ``.gitignore`` and ``.snapstoreignore``, as git has it.
 
 Rules of a deeper directory go before those above it, within a file the last pattern that matches
 decides, ``!`` takes an entry back in, and what lies in a directory that is left out is not looked
-at again. ``.snapstoreignore`` goes before the ``.gitignore`` beside it. ``.git/info/exclude`` is not
-read: nothing in ``.git`` is.
+at again. ``.snapstoreignore`` goes before the ``.gitignore`` beside it. ``.git/info/exclude`` is
+not read: nothing in ``.git`` is.
 """
 
 from __future__ import annotations
@@ -33,13 +33,31 @@ def compile_rules(text: bytes) -> tuple[Pattern, ...]:
     lines = text.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape").split("\n")
     for line in lines:
         try:
-            pattern = GitIgnoreSpecPattern(line.removesuffix("\r"))
+            pattern = GitIgnoreSpecPattern(_one_meaning(line.removesuffix("\r")))
         except ValueError:
             continue
         if pattern.include is not None and pattern.regex is not None:
             found.append((pattern.regex, bool(pattern.include)))
     found.reverse()
     return tuple(found)
+
+
+def _one_meaning(line: str) -> str:
+    """``a/**/`` is taken for ``a/`` by the library; it leaves out the directories in it."""
+    return line[: -len("**/")] + "*/" if line.endswith("/**/") else line
+
+
+def _is_about(regex: re.Pattern[str], path: str) -> bool:
+    """Whether a pattern matches this very entry, and not one above it or only ones below it.
+
+    A compiled pattern also matches what lies in a directory that it matches. Here that must not
+    count: ``!/a/`` takes the directory back in, and says nothing about ``a/b``.
+    """
+    found = regex.search(path)
+    if found is None:
+        return False
+    ends = found.end() == len(path)
+    return ends if "ps_d" in regex.groupindex else not (ends and path.endswith("/"))
 
 
 class Rules:
@@ -81,7 +99,7 @@ class Rules:
         while level is not None and level._texts is not None:
             path = "/".join(parts[level._depth :]) + ("/" if is_dir else "")
             for regex, leaves_out in level._own():
-                if regex.search(path):
+                if _is_about(regex, path):
                     return leaves_out
             level = level._above
         return False

@@ -19,14 +19,15 @@ holds the directory's lock, so its writer is dead. It looks in the reflog for th
     not there    the ref stands where it stood, so the files go back to where they stood: the steps
                  are taken back in reverse, then 7
 
-Taking back looks at what is there, step by step, so it does not matter how far the restore came, nor
-how often taking back was interrupted itself:
+Taking back looks at what is there, step by step, so it does not matter how far the restore came,
+nor how often taking back was interrupted itself:
 
     no "ready"   no step after OPEN was begun: only the modes are to be set again
     MODE, OPEN   the old mode is set
-    IN           ours if the staged file is gone and what is in its place looks like it (or has its
-                 inode: IN links before it unlinks), and if what was there before has gone out. It is
-                 moved back to the staging directory. Else somebody changed it since: it stays
+    IN           ours if the staged file is gone and what is in its place looks like it (or has
+                 its inode: IN links before it unlinks), and if what was there before has gone out.
+                 It is moved back to the staging directory. Else somebody changed it since: it
+                 stays
     MKDIR        removed if it is empty
     RMDIR        made again if it is missing
     OUT          if the staging directory has it and its place is free, moved back. A place that is
@@ -51,7 +52,7 @@ from snapstore.disk import Disk
 from snapstore.engine import Engine
 from snapstore.errors import Corrupt
 from snapstore.ids import SIZE, object_id
-from snapstore.worktree.capture import STAGING
+from snapstore.worktree.listing import STAGING
 from snapstore.worktree.plan import Act, Step
 from snapstore.worktree.tree import Entry
 

@@ -8,8 +8,8 @@ import stat
 from blake3 import blake3
 
 from snapstore.worktree import tree
-from snapstore.worktree.capture import STAGING
 from snapstore.worktree.descent import Descent
+from snapstore.worktree.listing import STAGING
 from snapstore.worktree.tree import Entry, parts_of
 
 _PIECE = 1 << 20
@@ -32,10 +32,10 @@ class Live:
     def names(self, path: bytes) -> list[bytes]:
         """All names in a directory; none where it is none or cannot be read."""
         try:
-            found = os.listdir(self._descent.open(parts_of(path)))
+            with os.scandir(self._descent.open(parts_of(path))) as found:
+                names = [os.fsencode(item.name) for item in found]
         except OSError:
             return []
-        names = map(os.fsencode, found)
         return [name for name in names if path or not name.startswith(STAGING)]
 
     def is_entry(self, path: bytes, entry: Entry) -> bool:

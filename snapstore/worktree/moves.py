@@ -121,9 +121,7 @@ def _step(
         return step(engine, ref, store.clock()), None
     worktree = _ready(store, face["worktree"], force)
     head = tip.new
-    wanted = Wanted(
-        face["tree"], tuple(face["paths"]), _known(store, head, worktree), ref, force
-    )
+    wanted = Wanted(face["tree"], tuple(face["paths"]), _known(store, head, worktree), ref, force)
     moved: list[Move] = []
 
     def commit(info: Mapping[str, Any]) -> Move:
@@ -137,7 +135,7 @@ def _step(
     return moved[0], restored
 
 
-# --- what a move is about ---------------------------------------------------------------------------
+# --- what a move is about -------------------------------------------------------------------------
 
 
 def _files_of(store: Store, source: Snapshot, force: bool) -> tuple[bytes, Worktree]:

@@ -59,6 +59,7 @@ class Plan:
 
     steps: tuple[Step, ...]
     written: tuple[bytes, ...]
+    """What is made or changed. The root itself, which may get another mode, is never listed."""
     deleted: tuple[bytes, ...]
     kept: tuple[bytes, ...]
     """What stays though the wanted tree does not have it."""
@@ -259,6 +260,8 @@ class Planner:
 
     def _finished(self) -> Plan:
         draft = self._draft
+        if draft.outs or draft.rmdirs or draft.mkdirs or draft.ins or draft.modes:
+            self._open(b"")  # the staging directory is made there
         for path, step in draft.opens.items():
             if path not in draft.gone and path not in draft.modes:
                 draft.modes[path] = Step(Act.MODE, path, step.old, step.old)
@@ -267,7 +270,7 @@ class Planner:
         modes = sorted(draft.modes.values(), key=_depth, reverse=True)
         opens = sorted(draft.opens.values(), key=_depth)
         steps = (*opens, *draft.outs, *draft.rmdirs, *draft.mkdirs, *draft.ins, *modes)
-        written = {s.path for s in steps if s.new is not None and s.new != s.old}
+        written = {s.path for s in steps if s.path and s.new is not None and s.new != s.old}
         return Plan(
             steps,
             tuple(sorted(written)),

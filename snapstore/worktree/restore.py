@@ -100,7 +100,8 @@ def restore(
             return done
         stage.commit()
         worktree.remember(captured)
-        back = {"worktree": str(worktree.root), "tree": captured.tree, "paths": list(wanted.scope)}
+        scope = list(_with_what_is_made_for_it(wanted.scope, plan))
+        back = {"worktree": str(worktree.root), "tree": captured.tree, "paths": scope}
         files = {**back, "tree": wanted.tree}
         if plan.steps or wanted.move_anyway:
             _carry_out(objects, worktree, plan, wanted.ref, commit, {"back": back, "files": files})
@@ -122,10 +123,18 @@ def _planned(objects: Objects, worktree: Worktree, wanted: Wanted, captured: Cap
         return Planner(live, known, spared, equal=live.is_entry).plan(changes, wanted.scope)
 
 
+def _with_what_is_made_for_it(scope: tuple[bytes, ...], plan: Plan) -> set[bytes]:
+    """The paths of a restore, and the directories above them that it has to make."""
+    made = {step.path for step in plan.steps if step.act == Act.MKDIR} if scope else set()
+    return {*scope, *(p for p in made if any(path.startswith(p + b"/") for path in scope))}
+
+
 def _told(plan: Plan, captured: Captured, wanted: Wanted) -> Restored:
     left_out = () if wanted.scope else captured.ignored()
     kept = sorted({*plan.kept, *left_out}.difference(plan.written))
-    return Restored(*(tuple(map(os.fsdecode, paths)) for paths in (plan.written, plan.deleted, kept)))
+    return Restored(
+        *(tuple(map(os.fsdecode, paths)) for paths in (plan.written, plan.deleted, kept))
+    )
 
 
 def _refuse_conflicts(plan: Plan, wanted: Wanted) -> None:
@@ -138,7 +147,8 @@ def _refuse_conflicts(plan: Plan, wanted: Wanted) -> None:
     text = "; ".join(f"{shown(path)} {why}" for path, why in conflicts[:_CONFLICTS_SHOWN])
     more = len(conflicts) - _CONFLICTS_SHOWN
     raise Refused(
-        f"in the way of what is to be restored: {text}" + (f"; and {more} more" if more > 0 else ""),
+        f"in the way of what is to be restored: {text}"
+        + (f"; and {more} more" if more > 0 else ""),
         hint="nothing was touched: move them away, or force it to replace them",
     )
 
@@ -207,13 +217,13 @@ class _Work:
 
     def back(self) -> None:
         self._applier.back()
-        self.end()
+        self.end(done=False)
 
     def close(self) -> None:
         self._applier.close()
 
-    def end(self) -> None:
-        self._applier.clean()
+    def end(self, *, done: bool = True) -> None:
+        self._applier.clean(done=done)
         if self._path is not None:
             self._disk.remove(self._path)
 

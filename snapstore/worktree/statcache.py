@@ -1,4 +1,4 @@
-"""What a directory tree looked like when it was captured last, so that what is unchanged is not read.
+"""What a directory looked like when it was captured last, so that what is unchanged is not read.
 
 For each directory the cache holds how the directory itself looked, its names, how each file looked,
 and the root of the map that was stored for it. A file that looks the same is not opened, and a
@@ -19,6 +19,7 @@ not hold (any more), is as good as none.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +60,16 @@ class Seen(NamedTuple):
     """What ignore rules left out."""
     size: int
     """Bytes of its files."""
+
+
+def look_of(info: os.stat_result) -> Look:
+    """How a file or directory looks."""
+    return (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode)
+
+
+def to_trust(info: os.stat_result, now: int) -> Look | None:
+    """How it looks, for the next capture to compare; None when that says nothing."""
+    return None if is_racy(info.st_ctime_ns, now) else look_of(info)
 
 
 def is_racy(ctime: int, now: int) -> bool:

@@ -11,16 +11,21 @@ from homes import Home, Opened
 
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.memory import MemoryEngine
+from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
 
 
 def _homes(name: str, tmp_path: Path) -> Home:
     if name == "memory":
         return Home(MemoryEngine, lasts=False)
+    if name == "object store":
+        bucket = Bucket.in_memory()
+        return Home(lambda: ObjectStoreEngine(bucket))
     seal_at = 16_384 if name == "log, many segments" else 64 << 20
     return Home(lambda: LogEngine(tmp_path / "store", seal_at=seal_at))
 
 
-@pytest.fixture(params=["memory", "log", "log, many segments"])
+@pytest.fixture(params=["memory", "log", "log, many segments", "object store"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """Each kind of engine in turn."""
     place = _homes(request.param, tmp_path)

@@ -98,7 +98,7 @@ def test_what_cannot_be_read_again_is_stored_again(
 def test_an_object_with_a_whole_copy_elsewhere_is_read_from_there(
     root: Path, log_at: Callable[..., LogEngine]
 ) -> None:
-    """Snapshots are not looked for before they are stored, so one that is saved again is doubled."""
+    """Snapshots are not looked for before they are stored, so a repeated one is there twice."""
     snap = snapshot(b"saved twice" * 20)
     engine = log_at(seal_at=600)
     engine.commit([snap])

@@ -28,7 +28,7 @@ def _seen(path: Path) -> tuple[object, ...]:
     info = path.lstat()
     mode = stat.S_IMODE(info.st_mode)
     if stat.S_ISLNK(info.st_mode):
-        return ("link", os.readlink(path), info.st_mtime_ns)
+        return ("link", str(path.readlink()), info.st_mtime_ns)
     if stat.S_ISDIR(info.st_mode):
         return ("dir", mode)
     if stat.S_ISREG(info.st_mode):

@@ -82,7 +82,9 @@ def test_an_entry_tells_mode_size_time_and_content(session: Session, work: Path)
     assert files.read("run.sh") == b"#!/bin/sh\n"
 
 
-@pytest.mark.parametrize("name", [b"bad\xff\xfename", b"new\nline", "caf\u00e9 \U0001f600".encode()])
+@pytest.mark.parametrize(
+    "name", [b"bad\xff\xfename", b"new\nline", "caf\u00e9 \U0001f600".encode()]
+)
 def test_names_are_any_bytes(session: Session, work: Path, name: bytes) -> None:
     os.close(os.open(os.fsencode(work) + b"/" + name, os.O_CREAT | os.O_WRONLY))
     assert kinds(session) == {os.fsdecode(name): "file"}
@@ -296,7 +298,7 @@ def test_a_capture_over_the_limits_is_refused_and_says_what_to_do(
     fill(work, {f"d/{n}": "x" * 10 for n in range(5)})
     store = open_store()
     worktree = Worktree(store.objects, work, store.local)
-    with snapstore.objects.Stage(store.objects) as stage:  # type: ignore[attr-defined]
+    with snapstore.objects.Stage(store.objects) as stage:
         worktree.capture(stage, Limits(files=5, size=50))
         for limits in (Limits(files=4), Limits(size=49)):
             with pytest.raises(Refused) as refused:

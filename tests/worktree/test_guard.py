@@ -13,9 +13,10 @@ from snapstore.worktree.guard import refuse_too_much
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/home", "/usr", "/etc", "/tmp", "/h/me", "/h", "/h/me/Desktop", "/h/me/Documents",
-             "/h/me/Downloads"],
-)  # fmt: skip
+    "path",
+    ["/", "/home", "/usr", "/etc", "/tmp", "/h/me", "/h"]
+    + [f"/h/me/{name}" for name in ("Desktop", "Documents", "Downloads")],
+)
 def test_homes_disks_and_folders_for_everything_are_refused(path: str) -> None:
     with pytest.raises(Refused) as refused:
         refuse_too_much(Path(path), home=Path("/h/me"))

@@ -44,6 +44,10 @@ def ignored(texts: dict[str, str], path: str) -> bool:
         ("\ufeff*.log", "b.log", True),
         ("*.log\r\n*.tmp\r\n", "b.log", True),
         ("[", "[", False),
+        ("a/**/", "a/b/", True),
+        ("a/**/", "a/b", False),
+        ("a/**\n!a/keep", "a/keep", False),
+        ("a\n!/b/", "b/a", True),
         ("caf\u00e9", "caf\u00e9", True),
     ],
 )
@@ -58,7 +62,8 @@ def test_a_deeper_directory_decides_over_those_above() -> None:
 
 
 PATTERNS = st.sampled_from([
-    "a", "/a", "a/", "*", "*.x", "!*.x", "!a", "!a/", "b/*", "!b/c", "**/c", "a/**", "!/b/", "?", "#",
+    "a", "/a", "a/", "a/**/", "a/**", "*", "*.x", "b/*", "**/c", "[ab]", "?", "#",
+    "!*", "!*.x", "!a", "!a/", "!b/c", "!b/**", "!/b/",
 ])  # fmt: skip
 PATHS = ["a", "b/a", "b/c", "b/c.x", "c/a/b", "c/c/c.x", "d.x", "b/d/a/x"]
 

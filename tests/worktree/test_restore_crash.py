@@ -7,7 +7,7 @@ finds the files and HEAD both as they were before or both as they should be, and
 
 from __future__ import annotations
 
-import os
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -37,7 +37,9 @@ def first_state(work: Path) -> None:
 
 def second_state(work: Path) -> None:
     (work / "closed").chmod(0o700)
-    fill(work, {"edited": "two!", "gone": None, "to_dir": None, "new/a/b": "new", "closed/more": "m"})
+    fill(
+        work, {"edited": "two!", "gone": None, "to_dir": None, "new/a/b": "new", "closed/more": "m"}
+    )
     (work / "closed").chmod(0o555)
     shutil.rmtree(work / "deep")
     shutil.rmtree(work / "to_file")
@@ -100,7 +102,7 @@ def test_a_restore_that_dies_at_any_call_is_all_or_nothing(
             head = store.session("s").turn
             now = turns.turn_on_disk()
             assert now == head, (goal, at, differing(turns.there(), turns.pictures[head]))
-            assert not list((store.local.root / "restore").glob("*.journal"))
+            assert not list(work.parent.glob("store/restore/*.journal"))
             if not died:
                 assert now == goal
                 break
@@ -152,7 +154,7 @@ def test_a_restore_on_a_full_disk_changes_nothing(open_store: OpenStore, work: P
             rewound(open_store(), 2)  # it was a cache that could not be written
         assert turns.turn_on_disk() == 2, (at, differing(turns.there(), turns.pictures[2]))
         assert open_store().session("s").turn == 2
-        assert not [name for name in os.listdir(work) if name.startswith(".snapstore")]
+        assert not list(work.glob(".snapstore*"))
     assert at > 20
 
 
@@ -179,8 +181,13 @@ def test_files_that_somebody_changed_after_the_crash_are_not_taken_back(
     counting = DyingDisk()
     rewound(open_store(counting), 1)
     rewound(open_store(), 2)
-    with pytest.raises(Died):
-        rewound(open_store(DyingDisk(counting.calls - 12)), 1)
+    for at in range(counting.calls, 0, -1):  # until it dies just before the ref moves
+        with contextlib.suppress(Died):
+            rewound(open_store(DyingDisk(at)), 1)
+        store = open_store()
+        if store.session("s").turn == 2:
+            break
+        rewound(store, 2)
     assert (work / "edited").read_text() == "one", "the crash should come after this was restored"
     fill(work, {"edited": "by hand, after the crash"})
     open_store().session("s").save("after")
@@ -206,7 +213,7 @@ def test_kill_9_in_the_middle_of_restores_leaves_one_turn_or_the_other(
     session = open_store().session("s")
     session.save("more")
     turns.pictures[3] = picture(work)
-    root = open_store().local.root
+    root = work.parent / "store"
     for n in range(8):
         child = subprocess.Popen(
             [sys.executable, "-c", RESTORE, str(root)], stdout=subprocess.PIPE, cwd=root.parent

@@ -9,7 +9,7 @@ import click
 import snapstore
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
-from snapstore_cli.settings import HERE
+from snapstore_cli.place import HERE
 
 
 @click.command(cls=Command)

@@ -38,8 +38,10 @@ def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool
 
     Without `files` in --what no file is touched. With it, the files in the directory that the turn
     was captured from become what they were, after what is there now was captured: undo brings that
-    back. Files that no turn knows, and ignored ones, stay. With only one of messages and scratchpad, HEAD
-    moves on to a new turn that has this part as it was at REV and the other as it is now.
+    back. Files that no turn knows, and ignored ones, stay.
+
+    With only one of messages and scratchpad, HEAD moves on to a new turn that has this part as it
+    was at REV and the other as it is now.
 
     \b
     Examples:

@@ -67,19 +67,25 @@ def _chosen(run: Invocation) -> Revision:
     if run.settings.session is not None:
         return run.revision(None)
     store = run.store
-    name = _pick(run, store) if run.may_ask else last_saved(store)
+    name = pick(run, store) if run.may_ask else last_saved(store)
     head = run.existing_session(name).head
     assert head is not None
     return Revision(head, name, None)
 
 
-def last_saved(store: Store) -> str:
-    """The session that was saved last and is still there. Raises NotFound when there is none."""
+def last_saved(store: Store, leaving_out: tuple[str, ...] = ()) -> str:
+    """The session that was saved last and is still there. Raises NotFound when there is none.
+
+    Names that begin with one of ``leaving_out`` do not count.
+    """
     for move in store.engine.reflog():
         name = move.ref.removeprefix(refs.SESSIONS)
+        if name.startswith(leaving_out):
+            continue
         if move.op == "save" and name != move.ref and store.exists(name):
             return name
-    newest = max(store.sessions(), key=_saved_at, default=None)
+    found = (info for info in store.sessions() if not info.name.startswith(leaving_out))
+    newest = max(found, key=_saved_at, default=None)
     if newest is None:
         raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
     return newest.name
@@ -89,8 +95,10 @@ def _saved_at(info: SessionInfo) -> float:
     return info.time.timestamp() if info.time else 0.0
 
 
-def _pick(run: Invocation, store: Store) -> str:
-    listed = sorted(store.sessions(), key=_saved_at, reverse=True)[:_PICKED]
+def pick(run: Invocation, store: Store, leaving_out: tuple[str, ...] = ()) -> str:
+    """The session that the user picks from a list. Raises NotFound when there is none."""
+    found = [info for info in store.sessions() if not info.name.startswith(leaving_out)]
+    listed = sorted(found, key=_saved_at, reverse=True)[:_PICKED]
     if not listed:
         raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
     look = run.out.look

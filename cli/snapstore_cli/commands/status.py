@@ -63,7 +63,8 @@ def _lines(
         rows["scratchpad"] = words.count(len(head.scratchpad), "key") if head.scratchpad else ""
     names = ", ".join(words.one_line(f"{c['name']} ({c['id']})") for c in waiting)
     rows["pending"] = look.style("warning", f"no result yet for {names}") if waiting else ""
-    last = next((m for m in run.store.engine.reflog() if m.ref != refs.CURRENT), None)
+    by_itself = (refs.CURRENT, refs.CAPTURES)
+    last = next((m for m in run.store.engine.reflog() if not m.ref.startswith(by_itself)), None)
     rows["last move"] = moves.sentence(last, look) if last else ""
     for name, text in rows.items():
         if text:

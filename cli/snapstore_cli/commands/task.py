@@ -13,6 +13,7 @@ import click
 from snapstore.tasks import PhaseStatus, TaskStatus, reset, run_task_async, status, tasks
 from snapstore.tasks.record import PREFIX
 from snapstore_cli.command import Group
+from snapstore_cli.errors import tell
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import columns, words
 from snapstore_cli.render.columns import Cell
@@ -93,8 +94,10 @@ def run_(
         "error": str(progress.error) if failed else None,
     }
     told = f"{words.count(len(progress.ran), 'phase')} ran, {len(progress.skipped)} had finished"
-    run.result(document, f"{described.name}: " + (f"{failed} failed; {told}" if failed else told))
+    run.result(document, f"{described.name}: {told}")
     if failed:
+        if not run.out.json:
+            tell(f"phase {failed} failed: {progress.error}", "", run.out.error_style)
         context.exit(1)
 
 

@@ -12,7 +12,8 @@ one for each directory that events name::
     {"cwd": .., "below": {root: [directory, ..]},
      "sessions": {id: {"root": .., "since": ns, "end": [path, size, mtime ns]}}}
 
-Of the standard library as little is imported as will do.
+Of the standard library as little is imported as will do: pathlib alone takes longer to load than
+all that is done here.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ import zlib
 from typing import Any, NamedTuple
 
 CAPTURES = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"})
-"""Events that find everything as it was where the files are. Others ask for the transcript too."""
-
+"""Events that ask for the files."""
 TURN = "Stop"
-"""The event that asks for both."""
+"""The event that asks for files and transcript."""
+EVENTS = CAPTURES | {TURN, "SubagentStop", "PreCompact", "SessionEnd"}
+"""Events that ask for anything at all; those not named above ask for the transcript."""
 
 _TICK = 20_000_000
 _COARSE_TICK = 2_000_000_000
@@ -46,7 +48,7 @@ class Seen(NamedTuple):
     """What the handling of an event saw, where repeating it would change nothing."""
 
     end: Look | None
-    """The transcript; None when it was not asked for."""
+    """The transcript; None when it was not read."""
     captured: bool
     """Whether the event was one that captures files."""
     root: str | None
@@ -72,8 +74,10 @@ def place(cache: str, cwd: str) -> str:
 
 
 def nothing_changed(cache: str, event: dict[str, Any]) -> bool:
-    """Whether an event finds transcript and files as the last hook of its session left them."""
+    """Whether an event finds what it asks for as the last hook of its session left it."""
     cwd, session, name = (event.get(key) for key in ("cwd", "session_id", "hook_event_name"))
+    if not (isinstance(name, str) and name in EVENTS):
+        return True
     if not (isinstance(cwd, str) and isinstance(session, str)):
         return False
     try:
@@ -84,7 +88,7 @@ def nothing_changed(cache: str, event: dict[str, Any]) -> bool:
             return False
         if name not in CAPTURES and list(look_at(event["transcript_path"]) or ()) != known["end"]:
             return False
-        if name not in (*CAPTURES, TURN) or known["root"] is None:
+        if not (name in CAPTURES or name == TURN) or known["root"] is None:
             return True
         return _unchanged(known["root"], known["since"], kept["below"][known["root"]])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

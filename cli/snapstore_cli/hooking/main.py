@@ -15,15 +15,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from snapstore_cli.hooking import glance
+from snapstore_cli.place import store_place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from snapstore import Store
-    from snapstore.integrations.hooks import Done, Event, Postponed
+    from snapstore.integrations.hooks import Event, Postponed
 
 CATCH_UP = "--catch-up"
 """The option by which a hook starts itself again, to read a transcript that takes long."""
+LARGE = 12 << 20
+"""Bytes of a transcript that take about a second to read: more than a harness should wait for."""
 _EVENT_LIMIT = 64 << 20
 
 
@@ -49,9 +52,7 @@ def run(arguments: Arguments) -> int:
     """Handle the event on standard input; returns 0."""
     place = ""
     try:
-        from snapstore_cli.settings import Settings
-
-        place = Settings(store=arguments.store).store_place()
+        place = store_place(arguments.store)
         _handle(arguments, place, sys.stdin.buffer.read(_EVENT_LIMIT))
     except BaseException as error:  # a harness must not suffer from whatever it is
         _log(place, f"failed: {type(error).__name__}: {error}")
@@ -68,7 +69,7 @@ def _handle(arguments: Arguments, place: str, data: bytes) -> None:
         told = None
     if not isinstance(told, dict):
         _log(place, "passed over: what came on standard input is no event")
-    elif not glance.nothing_changed(os.path.join(place, "cache"), told):
+    elif not glance.nothing_changed(f"{place}/cache", told):
         _look(place, data)
 
 
@@ -80,15 +81,19 @@ def _look(place: str, data: bytes) -> None:
     if event is None:
         return
     since, end = time.time_ns(), glance.look_at(event.transcript)
+    home, project = _directory("HOME"), _directory("CLAUDE_PROJECT_DIR")
     with _opened(place) as store:
-        done = handle(
-            store,
-            event,
-            home=_directory("HOME"),
-            project=_directory("CLAUDE_PROJECT_DIR"),
-            postpone=lambda postponed: _start_catching_up(place, postponed),
-        )
-        _keep(store, event, done, end, since)
+        done = handle(store, event, home=home, project=project, most=LARGE)
+        if done.postponed:
+            _start_catching_up(place, done.postponed, end)
+        if done.settled:
+            was_read = event.name not in glance.CAPTURES and not done.postponed
+            captured = event.name in glance.CAPTURES or event.name == glance.TURN
+            root = str(done.root) if done.root else None
+            below = list(done.looked_at)
+            _keep(
+                store, event, glance.Seen(end if was_read else None, captured, root, since, below)
+            )
     if done.told:
         _log(place, f"{event.name} of {event.session_id or '?'}: {done.told}")
 
@@ -109,43 +114,36 @@ def _directory(variable: str) -> Path | None:
     return Path(named) if named else None
 
 
-def _keep(store: Store, event: Event, done: Done, end: glance.Look | None, since: int) -> None:
+def _keep(store: Store, event: Event, seen: glance.Seen) -> None:
     """Note what was seen, for the glance at the next event."""
-    if store.local is None or not done.settled or not event.session_id:
+    if store.local is None or not event.session_id:
         return
     from pathlib import Path
 
-    captured = event.name in (*glance.CAPTURES, glance.TURN)
-    seen = glance.Seen(
-        None if event.name in glance.CAPTURES else end,
-        captured,
-        str(done.root) if done.root else None,
-        since,
-        list(done.looked_at),
-    )
     path = Path(glance.place(str(store.local.root / "cache"), event.cwd))
     if path.parent.is_dir():
         before = path.read_bytes() if path.exists() else b""
-        store.local.disk.write_cache(
-            path, glance.noted(before, event.cwd, event.session_id, seen)
-        )
+        kept = glance.noted(before, event.cwd, event.session_id, seen)
+        store.local.disk.write_cache(path, kept)
 
 
 # --- transcripts that take long ---------------------------------------------------------------
 
 
-def _start_catching_up(place: str, postponed: Postponed) -> None:
+def _start_catching_up(place: str, postponed: Postponed, end: glance.Look | None) -> None:
     """Hand a transcript to a process of its own, for which the harness does not wait."""
     import subprocess
     from dataclasses import asdict
+    from pathlib import Path
 
     job = {
         "event": asdict(postponed.event),
         "size": postponed.size,
+        "end": end,
         "files": [value.hex() if isinstance(value, bytes) else value for value in postponed.files],
     }
     if "://" not in place:
-        place = os.path.abspath(place)
+        place = str(Path(place).absolute())
     command = [sys.executable, "-m", "snapstore_cli", "hook", "--store", place, CATCH_UP]
     child = subprocess.Popen(
         command,
@@ -169,6 +167,8 @@ def _catch_up(place: str, job: dict[str, Any]) -> None:
     event = postponed.event
     with _opened(place) as store:
         done = catch_up(store, postponed)
+        if done.settled and job["end"]:
+            _keep(store, event, glance.Seen(glance.Look(*job["end"]), False, None, 0, []))
     _log(place, f"{event.name} of {event.session_id}, on its own: {done.told}")
 
 

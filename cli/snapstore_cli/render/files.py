@@ -22,7 +22,8 @@ _LISTED = 20
 def listing(entries: Iterable[tuple[str, FileEntry]], look: Look) -> Iterator[str]:
     """A line a path: mode, size, time, name."""
     for path, entry in entries:
-        told = words.one_line(path) + {"dir": "/", "symlink": f" -> {entry.target}"}.get(entry.kind, "")
+        ends = {"dir": "/", "symlink": f" -> {entry.target}"}
+        told = words.one_line(path + ends.get(entry.kind, ""))
         size = f"{entry.size:,}" if entry.kind == "file" else entry.kind
         when = words.rfc3339(entry.mtime, "seconds") if entry.mtime else ""
         row = f"{entry.mode:04o}  {size:>13}  {when:<20}"

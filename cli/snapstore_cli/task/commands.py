@@ -33,7 +33,7 @@ class Sink(Protocol):
         """That was all."""
 
 
-class CommandFailed(Exception):
+class CommandError(Exception):
     """A command ended with an error."""
 
 
@@ -109,7 +109,7 @@ async def _run(
         if process.returncode is not None:
             ctx.facts["exit_status"] = process.returncode
     if process.returncode:
-        raise CommandFailed(processes.ending(process.returncode))
+        raise CommandError(processes.ending(process.returncode))
 
 
 async def _ended(process: Popen[bytes]) -> None:

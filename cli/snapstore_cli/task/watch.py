@@ -28,9 +28,8 @@ class Progress:
             self.ran.append(event.phase)
         elif event.kind == "skipped":
             self.skipped.append(event.phase)
-        elif event.kind in ("failed", "interrupted") and event.retry_in is None:
-            if self.failed is None:
-                self.failed, self.error = event.phase, event.error
+        elif event.error is not None and event.retry_in is None and self.failed is None:
+            self.failed, self.error = event.phase, event.error
         self._out.note(self._line(event))
 
     def _line(self, event: Event) -> str:

@@ -35,7 +35,9 @@ class _Kept(NamedTuple):
 class PackCache:
     """Files below one directory. Several threads and processes may use it."""
 
-    def __init__(self, folder: Path, store_id: str, *, bound: int = BOUND, disk: Disk = DISK) -> None:
+    def __init__(
+        self, folder: Path, store_id: str, *, bound: int = BOUND, disk: Disk = DISK
+    ) -> None:
         """Keeps the packs of one store in a folder that other stores may share."""
         self._all = folder
         self._mine = folder / store_id

@@ -4,7 +4,7 @@
     put               overwrites; repeating it is harmless
     create            writes only where nothing is: Taken when there is something, Unclear when no
                       answer says what happened
-    every, first, folders, delete
+    every, page, delete
 
 Other failures are snapstore's errors (see failures). Tries are bounded: obstore repeats what failed
 on the way, was throttled (429, 503) or met a server error, with pauses that grow, and never a
@@ -42,7 +42,9 @@ _RETRIES: Any = {
         "base": 2,
     },
 }
-_PAGE = 1000
+PAGE = 1000
+"""Keys in one answer to a listing."""
+
 _FAILURES = (BaseError, OSError)
 
 
@@ -111,24 +113,16 @@ class Bucket:
         for page in self._pages(prefix):
             yield from page
 
-    def first(self, prefix: str) -> list[Found]:
-        """The first up to 1,000 keys below a prefix, in order: one request."""
-        return next(self._pages(prefix), [])
+    def page(self, prefix: str, after: str | None = None) -> list[Found]:
+        """The first PAGE keys below a prefix and after a key, in order: one request."""
+        return next(self._pages(prefix, after), [])
 
-    def _pages(self, prefix: str) -> Iterator[list[Found]]:
+    def _pages(self, prefix: str, after: str | None = None) -> Iterator[list[Found]]:
         try:
-            for page in obstore.list(self._store, prefix, chunk_size=_PAGE):
+            for page in obstore.list(self._store, prefix, offset=after, chunk_size=PAGE):
                 yield [Found(m["path"], m["size"], m["last_modified"]) for m in page]
         except _FAILURES as error:
             raise explain(error, f"listing {prefix}", self.name) from error
-
-    def folders(self, prefix: str) -> list[str]:
-        """The names of the path segments right below a prefix, in order."""
-        try:
-            found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
-        except _FAILURES as error:
-            raise explain(error, f"listing {prefix}", self.name) from error
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -140,7 +134,7 @@ class Bucket:
             raise explain(error, f"writing {key}", self.name) from error
 
     def create(self, key: str, data: bytes) -> None:
-        """Write where nothing is. Raises Taken or Unclear; other errors mean that it was refused."""
+        """Write where nothing is. Raises Taken or Unclear; other errors mean it was refused."""
         try:
             obstore.put(self._store, key, data, mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
@@ -152,8 +146,8 @@ class Bucket:
     def delete(self, keys: Iterable[str]) -> None:
         """Delete these keys; one that is not there is no error."""
         waiting = list(keys)
-        for at in range(0, len(waiting), _PAGE):
-            self._delete(waiting[at : at + _PAGE])
+        for at in range(0, len(waiting), PAGE):
+            self._delete(waiting[at : at + PAGE])
 
     def _delete(self, keys: Sequence[str]) -> None:
         try:

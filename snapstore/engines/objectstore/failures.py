@@ -32,16 +32,20 @@ _HINTS = {
 }
 
 
-class Absent(Exception):
+class Answer(Exception):  # noqa: N818
+    """An answer that the callers of a bucket deal with; none of them leaves the engine."""
+
+
+class Absent(Answer):
     """There is nothing under this key."""
 
 
-class Taken(Exception):
+class Taken(Answer):
     """There is something under this key already."""
 
 
-class Unclear(Exception):
-    """No answer that settles it came back: the request may have been carried out, or may be yet."""
+class Unclear(Answer):
+    """No answer settles it: the request may have been carried out, or may be yet."""
 
     def __init__(self, error: SnapstoreError) -> None:
         super().__init__(str(error))

@@ -80,8 +80,8 @@ def ref_of(data: bytes, pack_id: bytes, tier: int) -> Ref:
 def front_length(data: bytes) -> int:
     """How long the front of the pack is that begins with these bytes."""
     blocks = Header(data, ("pack", 0)).blocks
-    (structure,) = struct.unpack_from("<I", data, HEADER_SIZE)
-    return HEADER_SIZE + 4 * blocks + int(structure >> 2)
+    structure: int = struct.unpack_from("<I", data, HEADER_SIZE)[0]
+    return HEADER_SIZE + 4 * blocks + (structure >> 2)
 
 
 def is_whole(data: bytes, pack_id: bytes) -> bool:
@@ -157,6 +157,10 @@ class Pack(Batch):
             raise Corrupt(f"object {wanted.hex()} holds something else", path=self.where[0])
         return o
 
+    def all(self) -> list[Obj]:
+        """All objects, in the order of their slots."""
+        return [self.read(object_id) for object_id in self.ids()]
+
     def range_of(self, slots: Sequence[int]) -> tuple[int, int] | None:
         """From where to where the content in these slots lies in what was not fetched yet."""
         if self.whole:
@@ -171,7 +175,7 @@ class Pack(Batch):
         """Keep a part of the content at hand, from this offset on, in place of the last such."""
         self._part = (start, data)
 
-    # --- how a batch finds its parts, for one that has thousands -----------------------------------
+    # --- how a batch finds its parts, for one that has thousands ----------------------------------
 
     def _structured(self, slot: int) -> bytes:
         starts = self._starts

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from snapstore.engine import Obj
 from snapstore.engines.objectstore import packs
@@ -28,6 +28,13 @@ _FRONT = ".front"
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Opened(NamedTuple):
+    """What came of opening packs."""
+
+    packs: list[Pack]
+    damaged: list[Corrupt]
 
 
 class Shelf:
@@ -60,15 +67,17 @@ class Shelf:
         """Those of these packs that are not open."""
         return [ref for ref in refs if ref.id not in self._open]
 
-    def open(self, refs: Iterable[Ref]) -> list[Ref]:
-        """Open these packs; those that are not in the bucket any more come back. Raises Corrupt."""
-        gone = []
-        for ref, pack in self._side_by_side(self._fetched, self.unopened(refs)):
-            if pack is None:
-                gone.append(ref)
-            else:
-                self._keep(pack)
-        return gone
+    def open(self, refs: Iterable[Ref]) -> Opened:
+        """Open these packs. Those that are not in the bucket any more are passed over: whoever
+        still names them is out of date."""
+        opened: list[Pack] = []
+        damaged: list[Corrupt] = []
+        for _, found in self._side_by_side(self._fetched, list(refs)):
+            if isinstance(found, Corrupt):
+                damaged.append(found)
+            elif found is not None:
+                opened.append(found)
+        return Opened(opened, damaged)
 
     def whole(self, refs: Iterable[Ref]) -> list[Pack]:
         """These packs with all their content. Raises Corrupt, and Absent when one is gone."""
@@ -77,8 +86,7 @@ class Shelf:
     def _whole(self, ref: Ref) -> Pack:
         pack = self._open.get(ref.id)
         if pack is None or not pack.whole:
-            pack = self._pack(ref, self._whole_data(ref))
-            self._keep(pack)
+            pack = self._keep(self._pack(ref, self._whole_data(ref)))
         return pack
 
     def _side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
@@ -88,14 +96,17 @@ class Shelf:
 
     # --- fetching -------------------------------------------------------------------------------
 
-    def _fetched(self, ref: Ref) -> Pack | None:
+    def _fetched(self, ref: Ref) -> Pack | Corrupt | None:
+        opened = self._open.get(ref.id)
+        if opened is not None:
+            return opened
         try:
-            if ref.size <= packs.WHOLE:
-                return self._pack(ref, self._whole_data(ref))
-            data = self._cached(ref.id.hex(), lambda data: packs.is_whole(data, ref.id))
-            return self._pack(ref, data or self._front_data(ref))
+            small = ref.size <= packs.WHOLE
+            return self._keep(self._pack(ref, self._whole_data(ref) if small else self._most(ref)))
         except Absent:
             return None
+        except Corrupt as damaged:
+            return damaged
 
     def _whole_data(self, ref: Ref) -> bytes:
         name = ref.id.hex()
@@ -107,7 +118,11 @@ class Shelf:
             self._to_cache(name, data)
         return data
 
-    def _front_data(self, ref: Ref) -> bytes:
+    def _most(self, ref: Ref) -> bytes:
+        """The whole pack if it is in the cache, else its front."""
+        whole = self._cached(ref.id.hex(), lambda data: packs.is_whole(data, ref.id))
+        if whole is not None:
+            return whole
         name = ref.id.hex() + _FRONT
         data = self._cached(name, lambda data: packs.is_front(data, ref))
         if data is None:
@@ -145,12 +160,10 @@ class Shelf:
 
     def add(self, packed: Packed) -> Pack:
         """Take in a pack that was just written."""
-        pack = self._pack(packed.ref, packed.data)
-        self._keep(pack)
         self._to_cache(packed.ref.id.hex(), packed.data)
-        return pack
+        return self._keep(self._pack(packed.ref, packed.data))
 
-    def _keep(self, pack: Pack) -> None:
+    def _keep(self, pack: Pack) -> Pack:
         with self._mutex:
             before = self._open.pop(pack.ref.id, None)
             if before is not None:
@@ -159,21 +172,20 @@ class Shelf:
             self._where.update(dict.fromkeys(pack.ids(), pack))
             self._size += len(pack.data)
             while self._size > MEMORY and len(self._open) > 1:
-                self._close(*self._open.popitem(last=False))
+                self._close(self._open.popitem(last=False)[1])
+        return pack
 
-    def _close(self, _: bytes, pack: Pack) -> None:
+    def _close(self, pack: Pack) -> None:
         self._size -= len(pack.data)
         for object_id in pack.ids():
             if self._where.get(object_id) is pack:
                 del self._where[object_id]
 
-    def forget(self, pack_ids: Iterable[bytes]) -> None:
-        """Close packs, of whatever is to be looked up elsewhere from now on."""
+    def forget(self, pack: Pack) -> None:
+        """Close a pack: what it holds is to be looked up elsewhere from now on."""
         with self._mutex:
-            for pack_id in pack_ids:
-                pack = self._open.pop(pack_id, None)
-                if pack is not None:
-                    self._close(pack_id, pack)
+            if self._open.pop(pack.ref.id, None) is not None:
+                self._close(pack)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -186,18 +198,17 @@ class Shelf:
         for pack, object_id in wanted:
             if not pack.whole:
                 by_pack.setdefault(pack.ref.id, (pack, []))[1].append(object_id)
-        filled = dict(
-            (pack_id, pack) for (pack_id, _), pack in self._side_by_side(self._fill, [*by_pack.items()])
-        )
+        partial = [*by_pack.values()]
+        filled = {pack.ref.id: pack for _, pack in self._side_by_side(self._fill, partial)}
         try:
             return [filled.get(pack.ref.id, pack).read(object_id) for pack, object_id in wanted]
         finally:
             for pack in filled.values():
                 pack.hold(0, b"")
 
-    def _fill(self, item: tuple[bytes, tuple[Pack, list[bytes]]]) -> Pack:
+    def _fill(self, wanted: tuple[Pack, list[bytes]]) -> Pack:
         """The pack with the content of these objects at hand: all of it when they are the most."""
-        _, (pack, object_ids) = item
+        pack, object_ids = wanted
         missing = pack.range_of([pack.slot(i) or 0 for i in object_ids])
         if missing is None:
             return pack

@@ -18,7 +18,6 @@ is asked for, without a transcript changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,23 +28,6 @@ from snapstore.integrations.hooks.history import Reading, read_transcript, save_
 from snapstore.store import Store
 from snapstore.worktree.binding import Files
 from snapstore.worktree.guard import refuse_too_much
-
-LARGE = 12 << 20
-"""Bytes of a transcript that take about a second to read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of an event."""
-
-    told: str
-    """For a log; empty when nothing was to be done."""
-    settled: bool = False
-    """Whether the same event, with the same transcript and files, would change nothing."""
-    root: Path | None = None
-    """The directory whose files were captured."""
-    looked_at: tuple[str, ...] = ()
-    """The directories in it that were looked at, relative to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +40,37 @@ class Postponed:
     files: Files
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an event."""
+
+    told: str
+    """For a log; empty when nothing was to be done."""
+    settled: bool = False
+    """Whether the same event, with the same transcript and files, would change nothing; but for
+    what was postponed."""
+    root: Path | None = None
+    """The directory whose files were captured."""
+    looked_at: tuple[str, ...] = ()
+    """The directories in it that were looked at, relative to it."""
+    postponed: Postponed | None = None
+    """What is left to be done, by ``catch_up``."""
+
+
 def handle(
     store: Store,
     event: Event,
     *,
     home: Path | None = None,
     project: Path | None = None,
-    postpone: Callable[[Postponed], None] | None = None,
+    most: int | None = None,
 ) -> Done:
     """Do what an event asks for.
 
     home is what the user's environment calls home, and project the directory that the harness was
-    started in, if it tells. A large transcript is handed to postpone, if that is given, for
-    ``catch_up`` to read. Raises SnapstoreErrors of the store and NotATranscript; what else is wrong
-    with the event or the files is told in the result.
+    started in, if it tells. A transcript of more bytes than most is postponed. Raises
+    SnapstoreErrors of the store and NotATranscript; what else is wrong with the event or the files
+    is told in the result.
     """
     if event.name not in HISTORY | FILES:
         return Done("", settled=True)
@@ -82,10 +81,10 @@ def handle(
     if event.name in FILES:
         return _captured(store, event, home, project)[1]
     size = _size(event.transcript)
-    if postpone is not None and size > LARGE:
+    if most is not None and size > most:
         files, done = _files(store, event, home, project)
-        postpone(Postponed(event, size, files))
-        return Done(f"{done.told}; the transcript is read on its own")
+        told = "; ".join(filter(None, (done.told, "the transcript is read on its own")))
+        return replace(done, told=told, settled=True, postponed=Postponed(event, size, files))
     reading = read_transcript(event) if size else None
     if reading is None:
         return Done(f"passed over: no history in {event.transcript or '(no transcript named)'}")

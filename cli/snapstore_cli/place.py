@@ -1,0 +1,33 @@
+"""Where the store is. Hooks wait for this: pathlib would take longer to load than all the rest."""
+
+from __future__ import annotations
+
+import os
+
+HERE = ".snapstore"
+"""The directory that makes the directories below it belong to a store."""
+
+
+def store_place(named: str | None = None) -> str:
+    """Where the store is, or would be made.
+
+    The one that is named, else ``$SNAPSTORE_STORE``, else the nearest ``.snapstore/`` from the
+    working directory upwards, else the user's data directory.
+    """
+    named = named or os.environ.get("SNAPSTORE_STORE")
+    if named:
+        return named
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:  # the working directory was deleted below us
+        folder = "/"
+    while True:
+        found = os.path.join(folder, HERE)
+        if os.path.isdir(found):
+            return found
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            break
+    import platformdirs
+
+    return platformdirs.user_data_dir("snapstore", appauthor=False)

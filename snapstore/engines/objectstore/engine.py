@@ -1,0 +1,296 @@
+"""The object-store engine: packs that never change, and a create-only log for each ref.
+
+How a commit goes:
+
+    1. compare the ref, as this handle knows it, with what the caller expects; only where that does
+       not fit is it looked up again, and then RefMoved raised
+    2. leave out objects that the ref's last record is known to reach
+    3. put the rest in a pack, merged with older ones where it is their turn, and upload it
+    4. create the record of the move, which names the packs: the commit point. RefMoved when
+       another writer was first
+
+So a save is two writes and no read, and a move without objects is one write. A machine that dies
+between 3 and 4 leaves a pack that nothing names, for a collection to find.
+
+A record is not written when its pack is older than half the grace time of collections: until then
+no collection can have condemned the pack, however long this process was stopped in between.
+
+After UnknownOutcome a handle goes on: it looks the ref up anew.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
+from snapstore.engines.objectstore import format, packs, tiers
+from snapstore.engines.objectstore.cache import PackCache
+from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.failures import Absent
+from snapstore.engines.objectstore.layout import PACKS, REFS, pack_key
+from snapstore.engines.objectstore.lookup import Links, Lookup, ids_in, no_links
+from snapstore.engines.objectstore.packs import Packed, Ref
+from snapstore.engines.objectstore.records import Record, inlined
+from snapstore.engines.objectstore.reflog import Overtaken, RefLog
+from snapstore.engines.objectstore.shelf import Shelf
+from snapstore.engines.objectstore.verify import Verification
+from snapstore.errors import RefMoved, SnapstoreError, Unreachable
+
+GRACE = 24 * 3600.0
+"""Seconds that a pack is safe from collection although nothing names it."""
+WORKERS = 16
+"""Requests that are under way at the same time."""
+SPLIT_AT = 32 << 20
+"""More new content than this is uploaded as several packs."""
+
+
+class ObjectStoreEngine:
+    """Objects and refs below a prefix of a bucket. See ``snapstore.engine.Engine``."""
+
+    warnings: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        *,
+        links: Links = no_links,
+        cache: Path | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        """Open the store in a bucket; one that is not there yet is made by the first commit.
+
+        ``links`` says what an object refers to, ``cache`` is a directory for what was fetched of
+        any store. Raises UnsupportedFormat, Unreachable, AccessDenied; StoreNotFound when there
+        is no such bucket.
+        """
+        self.bucket = bucket
+        self.grace = grace
+        self._cache_folder = cache
+        self._mutex = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._ref_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._writer = f"{platform.node()}:{os.getpid()}"
+        self._closed = False
+        self._store_id: str | None = None
+        self._shelf = Shelf(bucket, self._workers)
+        self.log = RefLog(bucket, self._workers, grace / 2)
+        self.lookup = Lookup(self._shelf, self.log, links, grace / 2)
+        self._found(format.store_id(bucket))
+
+    def _workers(self) -> Executor:
+        with self._mutex:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="snapstore")
+            return self._pool
+
+    # --- opening and closing ----------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether the store has been made."""
+        if self._store_id is None:
+            self._found(format.store_id(self.bucket))
+        return self._store_id is not None
+
+    def create(self) -> None:
+        """Make the store now, if it is not there yet. Raises UnsuitableServer."""
+        self._usable()
+        if not self.exists():
+            self._found(format.make(self.bucket, self._workers()))
+
+    def _found(self, store_id: str | None) -> None:
+        self._store_id = store_id
+        if store_id is not None and self._cache_folder is not None:
+            self._shelf.use_cache(PackCache(self._cache_folder, store_id))
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._closed = True
+        with self._mutex:
+            if self._pool is not None:
+                self._pool.shutdown()
+
+    def _usable(self) -> None:
+        if self._closed:
+            raise SnapstoreError("this store handle is closed", hint="open the store again")
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, object_id: bytes) -> Obj:
+        """See ``snapstore.engine.Engine.read``."""
+        self._usable()
+        return self.lookup.read_one(object_id)
+
+    def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
+        """See ``snapstore.engine.Engine.read_many``."""
+        self._usable()
+        return self.lookup.read(object_ids)
+
+    def contains(self, object_id: bytes) -> bool:
+        """See ``snapstore.engine.Engine.contains``.
+
+        What another handle committed in the last second may be said not to be there.
+        """
+        self._usable()
+        return self.lookup.contains(object_id)
+
+    def ids(self, prefix: bytes, digits: int) -> Iterator[tuple[bytes, int]]:
+        """See ``snapstore.engine.Engine.ids``. Objects that no ref needs are not among them."""
+        self._usable()
+        yield from sorted(self.lookup.ids(prefix.hex()[:digits]))
+
+    # --- refs -------------------------------------------------------------------------------------
+
+    def tip(self, ref: str) -> Move | None:
+        """See ``snapstore.engine.Engine.tip``."""
+        self._usable()
+        record = self.log.last(ref) if self.exists() else None
+        return record.move if record else None
+
+    def move(self, ref: str, gen: int) -> Move | None:
+        """See ``snapstore.engine.Engine.move``."""
+        self._usable()
+        return self.log.move(ref, gen) if self.exists() else None
+
+    def tips(self, prefix: str = "") -> Iterator[Move]:
+        """See ``snapstore.engine.Engine.tips``."""
+        self._usable()
+        records = self.log.every_last() if self.exists() else []
+        yield from (r.move for r in records if r.move.ref.startswith(prefix))
+
+    def reflog(self) -> Iterator[Move]:
+        """See ``snapstore.engine.Engine.reflog``.
+
+        Moves of different refs are in the order of their writers' clocks.
+        """
+        self._usable()
+        if self.exists():
+            yield from (record.move for record in self.log.history())
+
+    # --- committing -------------------------------------------------------------------------------
+
+    def commit(self, objects: Sequence[Obj], update: Update | None = None) -> Move | None:
+        """See ``snapstore.engine.Engine.commit``."""
+        self._usable()
+        new = list({o.id: o for o in objects}.values())
+        if update is None:
+            self._commit_loose(new)
+            return None
+        self.create()
+        # Two threads that move one ref would only overtake each other, with a pack for nothing.
+        with self._ref_locks[update.ref]:
+            return self._commit_move(new, update)
+
+    def _commit_loose(self, new: list[Obj]) -> None:
+        new = [o for o in new if self._shelf.holder(o.id) is None]
+        if not new:
+            return
+        self.create()
+        uploaded = time.time()
+        for packed in self._upload(_groups(new)):
+            self.lookup.note_loose(packed.ref, uploaded)
+
+    def _commit_move(self, new: list[Obj], update: Update) -> Move:
+        known = self.log.known(update.ref)
+        last = known[0] if known else self.log.last(update.ref)
+        try:
+            move = check_update(update, last.move if last else None)
+        except RefMoved:
+            last = self.log.last(update.ref) if known else last
+            move = check_update(update, last.move if last else None)
+        while True:
+            try:
+                return self._append(new, move, last)
+            except Overtaken:
+                # It is no conflict when the ref has gone on and come back to what was expected.
+                last = self.log.last(update.ref)
+                move = check_update(update, last.move if last else None)
+
+    def _append(self, new: list[Obj], move: Move, last: Record | None) -> Move:
+        begun = time.time(), time.monotonic()
+        heads = [] if move.new is None else [move.new]
+        named = self.lookup.cover(last, new, {*heads, *ids_in(move.info)})
+        reached = {ref.id for ref in named}
+        fresh = [o for o in new if not self.lookup.holds(reached, o.id)]
+        if fresh:
+            named = self._save(fresh, named)
+        record = Record(
+            move,
+            tuple(named),
+            txn=secrets.token_bytes(16),
+            writer=self._writer,
+            written=self.log.now(),
+            inline=inlined([*new, *(self.lookup.standing(move.new) if move.new else ())]),
+            origin=self._origin(move, last),
+        )
+        if max(time.time() - begun[0], time.monotonic() - begun[1]) > self.grace / 2:
+            raise Unreachable("the upload took too long to be counted on; nothing was changed")
+        self.log.append(record)
+        self.lookup.named(named)
+        return move
+
+    def _origin(self, move: Move, last: Record | None) -> Move | None:
+        if move.born == move.gen or last is None:
+            return None
+        before = last.origin or last.move
+        return before if before.gen == move.born else self.log.move(move.ref, move.born)
+
+    def _save(self, new: list[Obj], named: list[Ref]) -> list[Ref]:
+        """Upload what a save adds, merged with what it is the turn of; the packs to name then."""
+        *large, rest = _groups(new)
+        uploaded = [packed.ref for packed in self._upload(large)]
+        merge = tiers.plan(named, sum(len(o.payload) for o in rest))
+        try:
+            older = [o for pack in self._shelf.whole(merge.merged) for o in pack.all()]
+        except (Absent, SnapstoreError):
+            # Merging saves requests later on; that it cannot be done now is no reason not to save.
+            merge, older = tiers.Merge(tuple(named), (), 0), []
+        together = list({o.id: o for o in (*older, *rest)}.values())
+        last = self._put(packs.make(together, merge.tier))
+        return [*merge.keep, *uploaded, last.ref]
+
+    def _upload(self, groups: list[list[Obj]]) -> list[Packed]:
+        made = (packs.make(group, tiers.tier_of(group)) for group in groups)
+        if len(groups) < 2:
+            return [self._put(packed) for packed in made]
+        return list(self._workers().map(self._put, made))
+
+    def _put(self, packed: Packed) -> Packed:
+        self.bucket.put(pack_key(packed.ref.id), packed.data)
+        self._shelf.add(packed)
+        return packed
+
+    # --- care -------------------------------------------------------------------------------------
+
+    def verify(self, progress: Progress | None = None) -> Iterator[Problem]:
+        """See ``snapstore.engine.Engine.verify``. Everything is read from the bucket again."""
+        self._usable()
+        if self.exists():
+            yield from Verification(self.bucket, self._workers()).problems(progress)
+
+    def stats(self) -> Stats:
+        """See ``snapstore.engine.Engine.stats``. Bytes are those in the bucket, of all packs and
+        records; objects are those that refs need."""
+        self._usable()
+        size = sum(found.size for folder in (PACKS, REFS) for found in self.bucket.every(folder))
+        return Stats(len(self.lookup.ids("")), size)
+
+
+def _groups(objects: list[Obj]) -> list[list[Obj]]:
+    """Objects in groups of at most SPLIT_AT bytes, unless a single one is larger."""
+    groups: list[list[Obj]] = [[]]
+    size = 0
+    for o in objects:
+        if groups[-1] and size + len(o.payload) > SPLIT_AT:
+            groups.append([])
+            size = 0
+        groups[-1].append(o)
+        size += len(o.payload)
+    return groups

@@ -1,0 +1,279 @@
+"""Finding objects: which packs to open, and which packs a record has to name.
+
+A record names packs that hold all that its ref reaches. That holds for the next record too if, of
+every object that its save adds, each link leads into these packs, or to another new object. What it
+leads to elsewhere (another session's turn in a fork, a message taken over from one) is made part of
+it by naming the packs of a record that reaches it: those reach, by the same rule, all behind it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+from snapstore.engine import Kind, Obj
+from snapstore.engines.objectstore.packs import Pack, Ref
+from snapstore.engines.objectstore.records import Record
+from snapstore.engines.objectstore.reflog import RefLog
+from snapstore.engines.objectstore.shelf import Shelf
+from snapstore.errors import Corrupt, ObjectMissing, Unreachable
+from snapstore.ids import SIZE
+
+
+class Links(Protocol):
+    """Says what objects refer to. The engine itself knows no structure."""
+
+    def __call__(self, objects: Sequence[Obj], named: Collection[bytes] = ()) -> set[bytes]:
+        """The ids that these objects refer to; the move that comes with them names some."""
+
+
+_NEWEST = 8
+_GROUP = 64
+_NEAR = 64
+_SEARCH_AGAIN = 1.0
+_LOOK_AGAIN = 60.0
+
+
+def no_links(objects: Sequence[Obj], named: Collection[bytes] = ()) -> set[bytes]:
+    """For objects that refer to nothing."""
+    return set()
+
+
+def ids_in(info: Mapping[str, Any]) -> Iterator[bytes]:
+    """The ids in the info of a move: every byte string of their length is one."""
+    waiting: list[Any] = [*info.values()]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, bytes) and len(value) == SIZE:
+            yield value
+        elif isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+
+
+class Lookup:
+    """The objects of a store, by id. Several threads may use it."""
+
+    def __init__(self, shelf: Shelf, log: RefLog, links: Links, loose_for: float) -> None:
+        """Packs without a record may be named by one for so many seconds after their upload."""
+        self._shelf = shelf
+        self._log = log
+        self._links = links
+        self._loose_for = loose_for
+        self._loose: dict[bytes, tuple[Ref, float]] = {}
+        self._searched = float("-inf")
+        self._nowhere: dict[bytes, float] = {}
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def read(self, wanted: Sequence[bytes]) -> list[Obj]:
+        """These objects, in this order. Raises ObjectMissing or Corrupt."""
+        inline = {i: o for i in set(wanted) if (o := self._log.inline(i)) is not None}
+        held = self.locate(i for i in wanted if i not in inline)
+        for object_id in wanted:
+            if object_id not in inline and object_id not in held:
+                raise ObjectMissing(object_id)
+        packed = [(held[i], i) for i in wanted if i in held]
+        found = dict(zip((i for _, i in packed), self._shelf.read_all(packed), strict=True))
+        return [inline.get(i) or found[i] for i in wanted]
+
+    def read_one(self, wanted: bytes) -> Obj:
+        """One object; the quick way to one at hand."""
+        pack = self._shelf.holder(wanted)
+        return pack.read(wanted) if pack is not None else self.read([wanted])[0]
+
+    def contains(self, object_id: bytes) -> bool:
+        """Whether an object is in a pack that a ref needs, or that this handle has uploaded."""
+        at_hand = self._shelf.holder(object_id) or self._log.inline(object_id)
+        return at_hand is not None or bool(self.locate([object_id], exactly=False))
+
+    def ids(self, digits: str) -> set[tuple[bytes, int]]:
+        """(id, kind) of the objects that refs need, and of those that this handle has uploaded,
+        whose ids begin with these hex digits. Packs that are damaged are passed over."""
+        found: set[tuple[bytes, int]] = set()
+        for group in self.all_packs():
+            for pack in self._shelf.open(group).packs:
+                kinds = zip(pack.ids(), pack.kinds, strict=False)
+                found.update((i, kind) for i, kind in kinds if i.hex().startswith(digits))
+        return found
+
+    def locate(self, wanted: Iterable[bytes], *, exactly: bool = True) -> dict[bytes, Pack]:
+        """Open packs until each of these objects is in an open one, or there are no more packs;
+        which pack each is in.
+
+        Unless exactly, all refs are looked through no more than once in a second. Raises Corrupt
+        when one was not found and a pack that may hold it is damaged.
+        """
+        held: dict[bytes, Pack] = {}
+        missing: set[bytes] = set()
+        for object_id in wanted:
+            pack = self._shelf.holder(object_id)
+            if pack is None:
+                missing.add(object_id)
+            else:
+                held[object_id] = pack
+        damaged: list[Corrupt] = []
+        for refs in self._rounds(exactly) if missing else ():
+            opened = self._shelf.open(refs)
+            damaged += opened.damaged
+            for pack in opened.packs:
+                held.update((i, pack) for i in missing if pack.slot(i) is not None)
+            missing -= held.keys()
+            if not missing:
+                break
+        if missing and damaged:
+            raise damaged[0]
+        return held
+
+    def _rounds(self, exactly: bool) -> Iterator[Sequence[Ref]]:
+        """Packs to open, those first that are most likely to hold what is looked for."""
+        for record in self._log.seen():
+            refs = self._shelf.unopened(record.packs)
+            yield refs[-_NEWEST:]
+            yield refs[:-_NEWEST]
+        yield self.loose()
+        if exactly or time.monotonic() - self._searched > _SEARCH_AGAIN:
+            self._searched = time.monotonic()
+            yield from self.all_packs()
+
+    def all_packs(self) -> Iterator[list[Ref]]:
+        """Every pack that a ref needs now, and those of this handle that none needs, in groups."""
+        refs = {ref.id: ref for ref in self.loose()}
+        for record in self._log.every_last():
+            refs.update((ref.id, ref) for ref in record.packs)
+        waiting = iter(refs.values())
+        while group := list(islice(waiting, _GROUP)):
+            yield group
+
+    # --- packs without a record -----------------------------------------------------------------
+
+    def note_loose(self, ref: Ref, uploaded: float) -> None:
+        """A pack was uploaded that no record names yet."""
+        self._loose[ref.id] = (ref, uploaded)
+
+    def named(self, refs: Iterable[Ref]) -> None:
+        """A record names these packs now."""
+        for ref in refs:
+            self._loose.pop(ref.id, None)
+
+    def loose(self) -> list[Ref]:
+        """The packs of this handle that no record names."""
+        return [ref for ref, _ in list(self._loose.values())]
+
+    # --- what a record has to name --------------------------------------------------------------
+
+    def cover(self, last: Record | None, new: Sequence[Obj], named: Collection[bytes]) -> list[Ref]:
+        """The packs that the next record of a ref must name beside the one of its save.
+
+        ``last`` is its last record, ``new`` what the save adds, ``named`` what the move itself
+        refers to. What is nowhere is passed over: whether a link leads to something is not for
+        the engine to judge.
+        """
+        refs = {ref.id: ref for ref in (last.packs if last else ())}
+        wanted = {*named, *self._links(new, named)} - {o.id for o in new}
+        wanted -= self._known_nowhere(wanted)
+        missing = self._outside(refs, wanted)
+        if missing and last is not None:
+            missing -= self._near(last, refs, wanted)
+        if missing:
+            self._shelf.open(refs.values())
+            missing = self._outside(refs, missing)
+        if missing:
+            self._take_over(refs, missing)
+        return list(refs.values())
+
+    def holds(self, refs: Collection[bytes], object_id: bytes) -> bool:
+        """Whether an object is known to be in one of these packs; only open ones are looked at."""
+        holder = self._shelf.holder(object_id)
+        if holder is None or holder.ref.id in refs:
+            return holder is not None
+        opened = (self._shelf.opened(pack_id) for pack_id in refs)
+        return any(pack is not None and pack.slot(object_id) is not None for pack in opened)
+
+    def _outside(self, refs: dict[bytes, Ref], wanted: Iterable[bytes]) -> set[bytes]:
+        return {i for i in wanted if not self.holds(refs, i)}
+
+    def _near(self, last: Record, refs: dict[bytes, Ref], wanted: Iterable[bytes]) -> set[bytes]:
+        """What is linked by structure at hand that the record reaches, and so reached as well: it
+        spares a handle that has read little of a session to open all of its packs for a save."""
+        inline = {o.id: o for o in last.inline}
+        waiting = [*inline, *wanted]
+        found: set[bytes] = set(inline)
+        for n, object_id in enumerate(waiting):
+            if n == _NEAR:
+                break
+            o = inline.get(object_id) or self._structure(refs, object_id)
+            if o is not None:
+                fresh = [link for link in self._links([o]) if link not in found]
+                found.update(fresh)
+                waiting += fresh
+        return found
+
+    def _structure(self, refs: dict[bytes, Ref], object_id: bytes) -> Obj | None:
+        o = self.at_hand(object_id)
+        return o if o is not None and self.holds(refs, object_id) else None
+
+    def at_hand(self, object_id: bytes) -> Obj | None:
+        """A piece of structure, if reading it takes no request."""
+        pack = self._shelf.holder(object_id)
+        if pack is None:
+            return self._log.inline(object_id)
+        return None if pack.kind(object_id) == Kind.CONTENT else pack.read(object_id)
+
+    def standing(self, head: bytes) -> list[Obj]:
+        """What a session's state is read from, as far as it is at hand: the object that its ref
+        points at, and the nodes that this refers to."""
+        snapshot = self.at_hand(head)
+        if snapshot is None:
+            return []
+        linked = (self.at_hand(link) for link in self._links([snapshot]))
+        return [snapshot, *(o for o in linked if o is not None and o.kind == Kind.NODE)]
+
+    def _take_over(self, refs: dict[bytes, Ref], missing: set[bytes]) -> None:
+        """Name further packs until nothing that is anywhere is missing."""
+        self.locate(missing)
+        while missing:
+            object_id = missing.pop()
+            holder = self._shelf.holder(object_id)
+            if holder is None:
+                self._nowhere[object_id] = time.monotonic()
+                continue
+            if self.holds(refs, object_id):
+                continue
+            if holder.ref.id in self._loose:
+                refs[holder.ref.id] = self._still_safe(holder.ref)
+                linked = self._outside(refs, self._links(holder.all()))
+                self.locate(linked)
+                missing |= linked
+                continue
+            reaching = self._reaching(holder)
+            if reaching is None:  # merged or collected since this handle opened it
+                self._shelf.forget(holder)
+                self.locate([object_id])
+                missing.add(object_id)
+            else:
+                refs.update((ref.id, ref) for ref in reaching.packs)
+
+    def _known_nowhere(self, wanted: Iterable[bytes]) -> set[bytes]:
+        """What was looked for in vain a moment ago: what a move names need not be an object."""
+        recent = time.monotonic() - _LOOK_AGAIN
+        return {i for i in wanted if self._nowhere.get(i, recent) > recent and not self.at_hand(i)}
+
+    def _still_safe(self, ref: Ref) -> Ref:
+        if not 0 <= time.time() - self._loose[ref.id][1] < self._loose_for:
+            raise Unreachable(
+                "objects were uploaded too long ago to be counted on",
+                hint="open the store again and repeat: they are uploaded once more",
+            )
+        return ref
+
+    def _reaching(self, holder: Pack) -> Record | None:
+        """A record that names an open pack."""
+        for records in (self._log.seen, self._log.every_last):
+            for record in records():
+                if any(ref.id == holder.ref.id for ref in record.packs):
+                    return record
+        return None

@@ -1,0 +1,114 @@
+"""Records: one move of one ref, as it stands under the key of its number in the ref's log.
+
+A record is one batch (``snapstore.engines.log.batch``), so it proves itself. It holds
+
+    MOVE        the move, as local segments hold it, and after it the move that created the ref
+                in its present life, unless it is that itself
+    kind 129    a msgpack array [txn, writer, written, packs]
+        txn       16 random bytes, the same in all tries to write this record
+        writer    the host and process that wrote it
+        written   when, in microseconds since the epoch by the writer's clock
+        packs     [[id, size, front, check, tier], ...], see ``packs.Ref``; oldest first
+    SNAPSHOT    what the move points at, and
+    NODE        the other structure of its save, unless it is too much: so that the state of a
+                session is known from its record alone. Both lie in a pack as well.
+
+The packs of a record hold everything that can be reached from where its ref stands, and from where
+it stood at any move before: what a later record names holds at least what an earlier one named. So
+the packs of older records do not matter, and undo and rewind need nothing but a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from snapstore.engine import Kind, Move, Obj
+from snapstore.engines.log import batch
+from snapstore.engines.log.batch import MOVE, Batch, Writer
+from snapstore.engines.log.records import encode_move, moves_in
+from snapstore.engines.objectstore.packs import Ref
+from snapstore.errors import Corrupt
+
+INLINE = 4 << 10
+"""Most bytes of structure that a record repeats."""
+
+_HOLDING = 129
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A move, and where the objects are that its ref reaches."""
+
+    move: Move
+    packs: tuple[Ref, ...]
+    txn: bytes
+    writer: str
+    written: int
+    inline: tuple[Obj, ...] = ()
+    origin: Move | None = None
+    """The move that created the ref in its present life; None when it is this one."""
+
+    @property
+    def expired(self) -> bool:
+        """Whether it is what a collection leaves of a ref that was deleted long ago: the number
+        that a new ref of this name goes on from, and nothing to undo."""
+        return self.move.new is None and self.move.base == 0 and self.move.gen > 1
+
+    def encode(self) -> bytes:
+        """The record's bytes: the same ones each time."""
+        packs = [list(ref) for ref in self.packs]
+        moves = [self.move] if self.origin is None else [self.move, self.origin]
+        holding = msgpack.packb([self.txn, self.writer, self.written, packs])
+        data, _ = Writer().pack(
+            sorted(self.inline, key=batch.slot_order),
+            [*((MOVE, encode_move(move)) for move in moves), (_HOLDING, holding)],
+            flags=0,
+            number=0,
+            durable_end=0,
+            previous=bytes(batch.CHAIN_SIZE),
+        )
+        return data
+
+    def is_of(self, txn: bytes) -> bool:
+        """Whether it was written by the save with this txn."""
+        return self.txn == txn
+
+
+def decode(data: bytes, key: str) -> Record:
+    """The record in these bytes. Raises Corrupt, and UnsupportedFormat for a later version's."""
+    opened = Batch(data, (key, 0))
+    moves, holding = moves_in(opened), opened.payloads(_HOLDING)
+    if len(moves) not in (1, 2) or len(holding) != 1:
+        raise Corrupt("a record of a ref does not hold a move", path=key)
+    try:
+        txn, writer, written, packs = msgpack.unpackb(holding[0])
+        refs = tuple(Ref(*fields) for fields in packs)
+    except (ValueError, TypeError) as error:
+        raise Corrupt("a record of a ref does not decode", path=key) from error
+    if not all(map(_is_pack, refs)):
+        raise Corrupt("a record of a ref names something that is no pack", path=key)
+    inline = tuple(opened.object(slot) for slot in range(opened.objects))
+    origin = moves[1] if len(moves) == 2 else None
+    return Record(moves[0], refs, txn, writer, written, inline, origin)
+
+
+def _is_pack(ref: Ref) -> bool:
+    numbers: tuple[Any, ...] = (ref.size, ref.front, ref.tier)
+    return isinstance(ref.id, bytes) and len(ref.id) == 16 and all(type(n) is int for n in numbers)
+
+
+def inlined(objects: Sequence[Obj]) -> tuple[Obj, ...]:
+    """The structure among these objects that a record repeats: little, and snapshots first."""
+    structure = [o for o in objects if o.kind in (Kind.SNAPSHOT, Kind.NODE)]
+    kept: list[Obj] = []
+    size = 0
+    for o in sorted(structure, key=batch.slot_order, reverse=True):
+        size += len(o.payload)
+        if size > INLINE:
+            break
+        kept.append(o)
+    return tuple(kept)
