@@ -18,10 +18,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from snapstore.errors import DiskError, Locked
+from snapstore.errors import DiskError, Locked, SnapstoreError
 
 try:
     import fcntl
@@ -99,7 +99,30 @@ class Disk:
 
         Afterwards the file has either its old or its new content, after a crash too.
         """
+        self.write_pieces(path, (data,))
+
+    def write_pieces(self, path: Path, pieces: Iterable[bytes]) -> None:
+        """As write_file, for what comes piece by piece; nothing is left of it when that raises."""
         temp = path.with_name(path.name + TEMP_SUFFIX)
+        fd = self._create(temp)
+        try:
+            try:
+                at = 0
+                for piece in pieces:
+                    self.write_at(fd, piece, at)
+                    at += len(piece)
+                self.sync(fd)
+            finally:
+                os.close(fd)
+            self.rename(temp, path)
+        except SnapstoreError:
+            self.remove(temp)
+            raise
+        self.sync_dir(path.parent)
+
+    def write_new_file(self, path: Path, data: bytes) -> None:
+        """As write_file, where nothing must be yet. Raises FileExistsError, and changes nothing."""
+        temp = path.with_name(f".{path.name}.{os.getpid()}{TEMP_SUFFIX}")
         fd = self._create(temp)
         try:
             try:
@@ -107,10 +130,14 @@ class Disk:
                 self.sync(fd)
             finally:
                 os.close(fd)
-            self.rename(temp, path)
-        except DiskError:
+            try:
+                os.link(temp, path)  # unlike a rename it replaces nothing
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise _refused(f"making {path}", error) from error
+        finally:
             self.remove(temp)
-            raise
         self.sync_dir(path.parent)
 
     def write_cache(self, path: Path, data: bytes) -> bool:
@@ -127,6 +154,11 @@ class Disk:
             self.remove(temp)
             return False
         return True
+
+    def mark_used(self, path: Path) -> None:
+        """Let a file of a cache say that it was used now; it may be gone."""
+        with contextlib.suppress(OSError):
+            os.utime(path)
 
     def rename(self, old: Path, new: Path) -> None:
         """Rename within one directory, replacing what was there."""

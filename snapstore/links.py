@@ -50,7 +50,7 @@ def _linked(o: Obj, named: Collection[bytes], pages: list[bytes | None]) -> Iter
         record = Record.decode(o.payload, o.id)
         pages.append(record.rows)
         yield from _there(record.parent, record.jump, record.history, record.scratchpad)
-        yield from _there(record.files, record.rows)
+        yield from _there(record.files, record.rows, record.state)
     elif o.id in named:
         layout = Layout.decode(o.payload, o.id)
         pages.append(layout.rest)

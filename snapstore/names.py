@@ -9,6 +9,8 @@ between slashes, so that a name never reads as a way out of a folder.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
+from itertools import count
 
 from snapstore.errors import InvalidInput
 
@@ -45,6 +47,13 @@ def slug(text: str) -> str:
         return joined
     border = joined.rfind("-", 0, SLUG_LENGTH + 1)
     return joined[: border if border >= SLUG_LENGTH // 2 else SLUG_LENGTH]
+
+
+def numbered(name: str) -> Iterator[str]:
+    """name+1, name+2, ...: what is called when the name itself is taken."""
+    for n in count(1):
+        suffix = f"+{n}"
+        yield name[: MAX_LENGTH - len(suffix)] + suffix
 
 
 def _objection(text: str) -> str:

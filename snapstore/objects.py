@@ -103,6 +103,8 @@ class Stage:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._new: dict[bytes, Obj] = {}
+        self.size = 0
+        """How many bytes are staged."""
 
     def __enter__(self) -> Stage:
         return self
@@ -134,6 +136,7 @@ class Stage:
         if not self._new:
             self._objects.attach(self)
         self._new[o.id] = o
+        self.size += len(o.payload)
         return o.id
 
     def commit(self, update: Update | None = None) -> Move | None:
@@ -149,4 +152,5 @@ class Stage:
         """Forget what was staged."""
         if self._new:
             self._new = {}
+            self.size = 0
             self._objects.detach(self)

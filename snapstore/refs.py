@@ -8,7 +8,7 @@ them. Each move says where an undo leads from it (``base``) and where a redo doe
     a redo at move U       goes to U.redo =: R; new = R.new     base: R.base     redo: R.redo
 
 So undo walks back and redo forth any number of steps, and an ordinary move in between starts over
-from where it stands.
+from where it stands. A purge has no base and counts as the birth of its ref: undo ends there.
 
 A rename is two moves, for a commit moves one ref: the new name comes with ``from_ref`` and
 ``from_gen`` in its info, the old one goes with ``to_ref``. Undo and redo of the first move the
@@ -29,6 +29,10 @@ CAPTURES = "captures/"
 OF_SNAPSHOTS = (SESSIONS, TAGS, CAPTURES)
 """The refs that point at snapshots. Those of captures hold nothing but files, and are no turns."""
 CURRENT = "state/current"
+PURGE = "purge"
+"""The op of a move that nothing goes back beyond: what was before it is gone for good."""
+ARRIVING = "state/arriving/"
+"""What is being brought in by several commits is held by a ref of these until it is named."""
 
 _OF_NAMES = ("from_ref", "from_gen", "to_ref")
 """What the info of a move says about names. A step that comes to stand there again repeats it."""
@@ -62,6 +66,8 @@ def step_back(
     tip = tip or engine.tip(ref)
     if tip is None or (tip.new is None and tip.base == 0):
         raise NothingToDo("there is nothing to undo", hint="`snapstore op log` lists every move")
+    if tip.base == 0 and _begins_with_purge(engine, tip):
+        raise NothingToDo("what was before the last purge is gone", hint="nothing can bring it back")
     target = engine.move(ref, tip.base) if tip.base else None
     update = Update(
         ref,
@@ -80,6 +86,11 @@ def step_back(
     if old is not None and old.new is None and old.info.get("to_ref") == ref:
         step_back(engine, old.ref, time)
     return moved
+
+
+def _begins_with_purge(engine: Engine, tip: Move) -> bool:
+    born = tip if tip.born == tip.gen else engine.move(tip.ref, tip.born)
+    return tip.new is not None and born is not None and born.op == PURGE
 
 
 def _made_by(move: Move | None) -> str:
@@ -187,7 +198,7 @@ def was_at(engine: Engine, ref: str, back: int) -> Move | None:
 
 def described(ref: str) -> str:
     """A ref in words: ``session fix-login``."""
-    for prefix, word in ((SESSIONS, "session"), (TAGS, "tag")):
+    for prefix, word in ((SESSIONS, "session"), (TAGS, "tag"), (CAPTURES, "captures of")):
         if ref.startswith(prefix):
             return f"{word} {ref.removeprefix(prefix)}"
     return f"ref {ref}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -307,11 +307,20 @@ def open_store(
     create: bool = True,
     durable: bool = True,
     clock: Callable[[], int] = now,
+    cache: str | Path | bool = True,
+    options: Mapping[str, str] | None = None,
 ) -> Store:
-    """Open a store: a directory, or ``memory://``.
+    """Open a store: a directory, ``memory://``, or in an object store ``s3://bucket/prefix``,
+    ``gs://bucket/prefix``, ``az://container/prefix``.
 
-    A directory that holds no store becomes one with the first save; with ``create=False`` that is
-    StoreNotFound. ``durable=False`` does not wait for the disk: for tests and bulk loads.
+    A directory or prefix that holds no store becomes one with the first save; with
+    ``create=False`` that is StoreNotFound. ``durable=False`` does not wait for the disk: for tests
+    and bulk loads.
+
+    Of an object store, what was fetched is kept in ``cache``: a directory, True for one among the
+    user's caches, False for none. Its credentials and endpoint come from the variables that its
+    provider's own tools read (``AWS_*``, ...); ``options`` (``endpoint``, ``region``,
+    ``access_key_id``, ``secret_access_key``, ...) come before them.
     """
     from snapstore.engines.log.engine import LogEngine
     from snapstore.engines.memory import MemoryEngine
@@ -319,9 +328,34 @@ def open_store(
 
     if str(where).startswith("memory://"):
         return Store(MemoryEngine(), clock=clock)
-    root = Path(where)
-    engine = LogEngine(root, durable=durable)
+    if "://" in str(where):
+        engine: Engine = _object_store(str(where), cache, options)
+        local = None
+    else:
+        root = Path(where)
+        engine, local = LogEngine(root, durable=durable), Local(root, durable=durable)
     if not create and not engine.exists():
         engine.close()
-        raise StoreNotFound(f"there is no store at {root}")
-    return Store(engine, clock=clock, local=Local(root, durable=durable))
+        raise StoreNotFound(f"there is no store at {where}")
+    return Store(engine, clock=clock, local=local)
+
+
+def _object_store(
+    url: str, cache: str | Path | bool, options: Mapping[str, str] | None
+) -> Engine:
+    try:
+        from snapstore.engines.objectstore.client import Bucket
+        from snapstore.engines.objectstore.engine import ObjectStoreEngine
+    except ModuleNotFoundError as error:
+        raise SnapstoreError(
+            f"stores like {url} need the package {error.name}",
+            hint="install it with `pip install 'snapstore[s3]'`",
+        ) from error
+    from snapstore.links import links
+
+    if cache is True:
+        import platformdirs
+
+        cache = platformdirs.user_cache_path("snapstore", appauthor=False) / "packs"
+    folder = Path(cache) if cache else None
+    return ObjectStoreEngine(Bucket.at(url, options), links=links, cache=folder)

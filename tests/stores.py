@@ -16,8 +16,11 @@ from snapstore import ObjectMissing, Store
 from snapstore.engine import Engine, Move, Obj, Update
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.memory import MemoryEngine
+from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
+from snapstore.links import links
 
-ENGINES = ("memory", "log")
+ENGINES = ("memory", "log", "object store")
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -33,6 +36,7 @@ class Place:
     """Where one store is kept. Every handle that is opened on it sees the same store."""
 
     make: Callable[[], Engine]
+    kind: str = ""
     clock: Callable[[], int] = field(default_factory=ticking)
     opened: ExitStack = field(default_factory=ExitStack)
 
@@ -66,9 +70,12 @@ def place_on(kind: str, directories: Iterator[Path]) -> Place:
     """A place for one store, with nothing in it yet."""
     if kind == "memory":
         shared = MemoryEngine()
-        return Place(lambda: shared)
+        return Place(lambda: shared, kind)
+    if kind == "object store":
+        bucket = Bucket.in_memory()
+        return Place(lambda: ObjectStoreEngine(bucket, links=links), kind)
     root = next(directories) / "store"
-    return Place(lambda: LogEngine(root, durable=False))
+    return Place(lambda: LogEngine(root, durable=False), kind)
 
 
 def run_machine(

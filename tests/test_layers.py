@@ -26,6 +26,7 @@ LAYERS = [
     {"pairs", "textdiff"},
     {"model"},
     {"chunks"},
+    {"links"},
     {"objects"},
     {"history", "scratchpad"},
     {"snapshot"},
@@ -51,7 +52,7 @@ LAZILY_UPWARDS = {
 LONGEST = 400
 """Most lines of a module."""
 
-OUTGROWN = {"snapstore/engines/log/engine.py": 600, "snapstore/session.py": 460}
+OUTGROWN = {"snapstore/session.py": 460}
 """Modules that have more, and how many at most: to become shorter, not to become more."""
 
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMMAND_LINE.rglob("*.py")])

@@ -5,6 +5,7 @@ Harnesses wait for ``snapstore hook`` at every step, so it does not come by way 
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -15,6 +16,7 @@ def run() -> int:
         from snapstore_cli.hooking.main import Arguments
         from snapstore_cli.hooking.main import run as hook
 
+        gc.disable()  # a transcript is a million containers and no cycle
         return hook(Arguments.of(words[1:]))
     from snapstore_cli.main import run as command
 

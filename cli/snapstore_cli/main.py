@@ -51,12 +51,21 @@ COMMANDS: dict[str, tuple[LazyCommand, ...]] = {
     ),
     "Other programs": (
         LazyCommand("import", "import_:import_", "Read sessions of Claude Code, Codex and others."),
+        LazyCommand("export", "export:export_", "Write a session for another program, or to read."),
         LazyCommand("hooks", "hooks:hooks", "Have every turn of a harness saved by itself."),
         LazyCommand("hook", "hook:hook", "What the harness then runs."),
+    ),
+    "Other stores": (
+        LazyCommand("push", "carry:push", "Bring sessions into another store."),
+        LazyCommand("pull", "carry:pull", "Bring sessions of another store here."),
+        LazyCommand("clone", "carry:clone", "Make a store with the sessions of another."),
+        LazyCommand("remote", "remote:remote", "Other stores, by name."),
     ),
     "Care of the store": (
         LazyCommand("verify", "verify:verify", "Check every byte and every link.", ("fsck",)),
         LazyCommand("stats", "stats:stats", "What the store holds, and what it saves."),
+        LazyCommand("scan", "scan:scan", "Look for keys and passwords in what was saved."),
+        LazyCommand("purge", "purge:purge", "Take a text out of every turn for good."),
         LazyCommand("gc", "gc:gc", "Show what nothing reaches any more."),
     ),
     "Getting to know it": (

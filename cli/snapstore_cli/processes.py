@@ -76,9 +76,9 @@ def end(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
 
 
 def ending(status: int) -> str:
-    """How a program ended, in words: ``exit status 2``, ``killed by SIGKILL``."""
-    if status >= 0:
-        return f"exit status {status}"
+    """How a command ended, in words: ``exit status 2``, ``killed by SIGKILL``."""
+    # A shell whose command was killed says so by adding 128.
+    number = -status if status < 0 else status - 128
     with contextlib.suppress(ValueError):
-        return f"killed by {signal.Signals(-status).name}"
-    return f"killed by signal {-status}"
+        return f"killed by {signal.Signals(number).name}"
+    return f"exit status {status}"

@@ -1,15 +1,19 @@
 """Other programs' session files, read into sessions, lines and turns.
 
-``read`` is for a file whose program is not known; the modules read what they are named for.
-Everything here is pure: bytes in, values out.
+``read`` is for a file whose program is not known, ``read_file`` for one of any size; the modules
+read what they are named for. But for that one everything here is pure: bytes in, values out.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from snapstore.errors import NotATranscript
 from snapstore.formats import claude_code, codex, messages
-from snapstore.formats.detect import Harness, detect, of_rows
-from snapstore.formats.jsonl import Damage, Row, Rows, load
+from snapstore.formats.claude_cut import ClaudeCut
+from snapstore.formats.content import OnDisk
+from snapstore.formats.detect import Harness, detect, of_rows, of_value
+from snapstore.formats.jsonl import Damage, Row, Rows, load, parse_content, scan
 from snapstore.formats.transcript import Line, Session, Transcript, Turn
 
 __all__ = [
@@ -24,6 +28,7 @@ __all__ = [
     "detect",
     "load",
     "read",
+    "read_file",
 ]
 
 _READERS = {
@@ -31,6 +36,21 @@ _READERS = {
     "codex": codex.read,
     "messages": messages.read,
 }
+
+
+_LARGE = 16 << 20
+"""Larger transcripts of Claude Code are read again row by row instead of being held in memory."""
+
+
+def read_file(path: Path) -> Transcript:
+    """Read a session file from where it lies. Raises OSError, and what read raises."""
+    if path.stat().st_size < _LARGE:
+        return read(path.read_bytes(), path.name)
+    content = OnDisk(path)
+    rows = (found.value for found in scan(content) if isinstance(found, Row))
+    if next(filter(None, map(of_value, rows)), None) != "claude-code":
+        return read(path.read_bytes(), path.name)
+    return claude_code.read(parse_content(content, ClaudeCut()), path.name)
 
 
 def read(data: bytes, name: str = "", harness: Harness | None = None) -> Transcript:

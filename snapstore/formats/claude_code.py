@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -24,10 +25,12 @@ from snapstore.formats.claude_tree import (
     Tree,
     grow,
     is_boundary,
+    message_of,
     preserved,
     strands,
 )
 from snapstore.formats.jsonl import Row, Rows
+from snapstore.formats.recall import Recall
 from snapstore.formats.transcript import Line, Session, Transcript, Turn
 from snapstore.formats.turns import TurnBuilder, is_prompt, label_of, prompt_text, time_of
 
@@ -219,7 +222,9 @@ def _compact(
 
     Returns how many messages that makes.
     """
-    kept = [_merged(tree, group) for group in _groups(tree, _preserved_rows(tree, boundary))]
+    kept = [
+        _told_message(tree, group) for group in _groups(tree, _preserved_rows(tree, boundary))
+    ]
     anchor, *_ = preserved(boundary)
     before = anchor is not None and anchor == boundary.get("uuid")
     builder.compact(kept if before else [])
@@ -285,38 +290,49 @@ def _starts_turn(row: dict[str, Any], message: dict[str, Any]) -> bool:
 def _tell(builder: TurnBuilder, tree: Tree, group: list[int], told: Sequence[int]) -> None:
     """Add the message of a group, as a prompt where it is one."""
     row = tree.rows[group[0]].value
-    message = _merged(tree, group)
-    content = message.get("content")
-    if _starts_turn(row, message):
-        builder.prompt(label_of(prompt_text(content)))
+    message = _told_message(tree, group)
+    said = message if isinstance(message, dict) else _merged(tree, group)
+    if _starts_turn(row, said):
+        builder.prompt(label_of(prompt_text(said.get("content"))))
     time = time_of(tree.rows[group[-1]].value.get("timestamp"))
     if row.get("isMeta") or row.get("isCompactSummary"):
         builder.inject(message, time, told)
     else:
         builder.add(message, time, told)
     if row["type"] == "assistant":
-        model, usage = message.get("model"), message.get("usage")
+        model, usage = said.get("model"), said.get("usage")
         if isinstance(model, str) and model != "<synthetic>":
             builder.note("model", model)
         if isinstance(usage, dict):
             builder.count("usage", usage)
 
 
+def _told_message(tree: Tree, group: Sequence[int]) -> dict[str, Any] | Recall:
+    """The message of a group; how to recall it, where its rows are not all in memory."""
+    if any(tree.rows[place].is_cut for place in group):
+        return Recall(tuple(tree.rows[place] for place in group), _merge)
+    return _merged(tree, group)
+
+
 def _merged(tree: Tree, group: Sequence[int]) -> dict[str, Any]:
+    if len(group) == 1:
+        return tree.messages[group[0]] or {}
+    return _merge([tree.rows[place].value for place in group])
+
+
+def _merge(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One message of the rows of a reply: the last row's facts, the blocks of all.
 
     Every row repeats the facts; while the reply streams, only the last has them complete.
     """
-    message = tree.messages[group[-1]] or {}
-    if len(group) == 1:
+    message = message_of(rows[-1]) or {}
+    if len(rows) == 1:
         return message
-    rows = list(group)
-    indexes = [tree.rows[place].value.get("apiBlockIndex") for place in rows]
-    if all(type(index) is int for index in indexes):
-        rows = [place for _, place in sorted(zip(indexes, rows, strict=True), key=lambda x: x[0])]
+    if all(type(row.get("apiBlockIndex")) is int for row in rows):
+        rows = sorted(rows, key=itemgetter("apiBlockIndex"))
     blocks: list[Any] = []
-    for place in rows:
-        content = (tree.messages[place] or {}).get("content")
+    for row in rows:
+        content = (message_of(row) or {}).get("content")
         if isinstance(content, list):
             blocks.extend(content)
         elif content:

@@ -86,7 +86,7 @@ def grow(rows: Sequence[Row]) -> tuple[Tree, list[Damage]]:
             positions[uuid] = len(chain)
             chain.append(row)
             places.append(place)
-        elif chain[positions[uuid]].value != row.value:
+        elif chain[positions[uuid]].whole() != row.whole():
             first = chain[positions[uuid]].line
             what = f"uuid {uuid} again, with another content than in line {first}"
             warnings.append(Damage(row.line, row.offset, what, "the first one counts"))

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from snapstore.formats import jsonl
+from snapstore.formats.content import InMemory
 from snapstore.formats.messages import conversations
 
 Harness = Literal["claude-code", "codex", "messages", "gemini"]
@@ -24,7 +25,7 @@ def detect(data: bytes, name: str = "") -> Harness | None:
     can be read is told by its name.
     """
     met_row = False
-    for found in jsonl.scan(data):
+    for found in jsonl.scan(InMemory(data)):
         if isinstance(found, jsonl.Row):
             met_row = True
             harness = of_value(found.value)

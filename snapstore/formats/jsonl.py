@@ -19,31 +19,71 @@ NaN, Infinity, 1e999                   not JSON: read as text ("NaN"), reported
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
+
+from snapstore.formats.content import Content, InMemory
 
 BYTE_ORDER_MARK = "\ufeff"
 _SPACE = " \t\r\n"
 
 
-@dataclass(frozen=True, slots=True)
 class Row:
     """One whole JSON value of a file."""
 
-    value: Any
-    raw: bytes
-    """The bytes of the value, without what stands around it."""
-    line: int
-    """The line it stands on; the first is 1."""
-    offset: int
-    """Where in the file ``raw`` begins."""
+    __slots__ = ("_content", "_is_cut", "line", "offset", "size", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        content: Content,
+        line: int,
+        offset: int,
+        size: int,
+        *,
+        is_cut: bool = False,
+    ) -> None:
+        self.value = value
+        """The value; what is left of it where the rows were read with a Cut."""
+        self.line = line
+        """The line it stands on; the first is 1."""
+        self.offset = offset
+        """Where in the file it begins."""
+        self.size = size
+        """How many bytes it takes there."""
+        self._content = content
+        self._is_cut = is_cut
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the value, without what stands around it."""
+        return self._content.read(self.offset, self.end)
 
     @property
     def end(self) -> int:
         """Where in the file what follows begins."""
-        return self.offset + len(self.raw)
+        return self.offset + self.size
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the value is not all of it."""
+        return self._is_cut
+
+    def whole(self) -> Any:
+        """All of the value: read again where it was cut."""
+        return read_again(self.raw) if self._is_cut else self.value
+
+    def __repr__(self) -> str:
+        return f"<Row of line {self.line}>"
+
+
+Cut = Callable[[Any], Any]
+"""Leaves of a value what is needed to tell what it is; the rest is read again later."""
+
+_CUT_FROM = 512
+"""Smaller rows are not worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +105,15 @@ class Rows:
 
     rows: tuple[Row, ...]
     warnings: tuple[Damage, ...]
-    data: bytes = b""
-    """The file's bytes."""
+    content: Content
 
 
-NO_ROWS = Rows((), ())
+NO_ROWS = Rows((), (), InMemory(b""))
 
 
 def load(data: bytes) -> Rows:
     """Read a file that is JSON Lines or, whatever its name says, one JSON document."""
-    if isinstance(next(scan(data), None), Damage):
+    if isinstance(next(scan(InMemory(data)), None), Damage):
         document = parse_document(data)
         if document is not None:
             return document
@@ -83,14 +122,25 @@ def load(data: bytes) -> Rows:
 
 def parse(data: bytes) -> Rows:
     """Read a whole file of JSON Lines. Never raises: what cannot be read is a warning."""
+    return parse_content(InMemory(data))
+
+
+def parse_content(content: Content, cut: Cut | None = None) -> Rows:
+    """As parse; with a cut no more of the values is held in memory than it leaves."""
     rows: list[Row] = []
     warnings: list[Damage] = []
-    for found in scan(data):
+    for found in scan(content, cut):
         if isinstance(found, Row):
             rows.append(found)
         else:
             warnings.append(found)
-    return Rows(tuple(rows), tuple(warnings), data)
+    return Rows(tuple(rows), tuple(warnings), content)
+
+
+def read_again(raw: bytes) -> Any:
+    """The value of a row, given its bytes."""
+    value, _ = _Reader().read(raw.decode("utf-8"), 0)
+    return value
 
 
 def parse_document(data: bytes) -> Rows | None:
@@ -108,34 +158,37 @@ def parse_document(data: bytes) -> Rows | None:
     if text[end:].strip(_SPACE):
         return None
     before = text[:start].encode()
-    row = Row(value, text[start:end].encode(), before.count(b"\n") + 1, len(before))
-    return Rows((row,), tuple(reader.notes(row.line, row.offset)), data)
+    content, size = InMemory(data), len(text[start:end].encode())
+    row = Row(value, content, before.count(b"\n") + 1, len(before), size)
+    return Rows((row,), tuple(reader.notes(row.line, row.offset)), content)
 
 
-def scan(data: bytes) -> Iterator[Row | Damage]:
+def scan(content: Content, cut: Cut | None = None) -> Iterator[Row | Damage]:
     """The rows and the damage of a file of JSON Lines, in file order, each read when asked for."""
     reader = _Reader()
     offset = 0
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(content.lines(), 1):
         whole = False
+        size = len(line)
         try:
             text = line.decode("utf-8")
             value, end = reader.read(text, 0)
             whole = end == len(text)
         except (ValueError, RecursionError):
             pass
-        if whole:
-            yield Row(value, line, number, offset)
-            if reader.odd:
-                yield from reader.notes(number, offset)
+        if whole and cut is not None and size >= _CUT_FROM:
+            yield Row(cut(value), content, number, offset, size, is_cut=True)
+        elif whole:
+            yield Row(value, content, number, offset, size)
         else:
-            yield from _scan_line(reader, line, number, offset, last=number == len(lines))
-        offset += len(line) + 1
+            yield from _scan_line(reader, line, number, offset, content)
+        if whole and reader.odd:
+            yield from reader.notes(number, offset)
+        offset += size + 1
 
 
 def _scan_line(
-    reader: _Reader, line: bytes, number: int, offset: int, *, last: bool
+    reader: _Reader, line: bytes, number: int, offset: int, content: Content
 ) -> Iterator[Row | Damage]:
     """The rows of a line that is not just one value, then what is wrong with it."""
     reader.odd.clear()
@@ -145,6 +198,7 @@ def _scan_line(
         what = "not valid UTF-8" if error.end < len(line) else "cut short inside a character"
         yield Damage(number, offset + error.start, what, "the line is kept but not read")
         return
+    last = offset + len(line) == content.size
     place = _skip(text, 0, BYTE_ORDER_MARK + _SPACE)
     at = offset + len(text[:place].encode())
     found = 0
@@ -155,12 +209,12 @@ def _scan_line(
             reader.odd.clear()
             yield _unreadable(error, text[place:], number, at, found, last)
             return
-        raw = text[place:end].encode()
-        yield Row(value, raw, number, at)
+        size = len(text[place:end].encode())
+        yield Row(value, content, number, at, size)
         yield from reader.notes(number, at)
         found += 1
         place = _skip(text, end, _SPACE)
-        at += len(raw) + place - end
+        at += size + place - end
 
 
 def _unreadable(

@@ -7,7 +7,7 @@ that its messages replace the history; the turns before it then hold the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ class Turn:
     label: str
     time: int | None
     """When its last dated message was written: microseconds since the epoch, UTC."""
-    messages: tuple[Any, ...]
+    messages: Sequence[Any]
     """What it added to the history or, where ``replaces``, the whole history after it."""
     replaces: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)

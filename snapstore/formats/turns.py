@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from snapstore.formats.recall import told
 from snapstore.formats.transcript import Turn
 
 LABEL_LENGTH = 72
@@ -48,7 +49,7 @@ class _Draft:
     def turn(self) -> Turn:
         label = COMPACTED if self.replaces and self.preamble is None else self.label
         rows = tuple(sorted(self.rows))
-        return Turn(label, self.time, tuple(self.messages), self.replaces, self.meta, rows)
+        return Turn(label, self.time, told(self.messages), self.replaces, self.meta, rows)
 
 
 class TurnBuilder:

@@ -17,7 +17,12 @@ from snapstore.formats.write_messages import items
 
 _KEPT = frozenset({"response_item", "compacted", "turn_context", "world_state"})
 _KEPT_EVENTS = frozenset({"user_message", "agent_message", "agent_reasoning", "item_completed"})
-_OF_THE_BASE = ("history_base", "forked_from_id", "forked_from_ordinal_exclusive", "history_mode")
+_OF_THE_OLD = (
+    "history_base", "forked_from_id", "forked_from_ordinal_exclusive", "history_mode",
+    "model_provider",
+)  # fmt: skip
+"""What a new thread must not say: Codex would look for rows elsewhere, and refuses to go on with
+another provider than the one that is named."""
 _ROLLED_BACK = "thread_rolled_back"
 
 
@@ -35,8 +40,11 @@ def moved_rows(
         if not _is_kept(row):
             continue
         new = {key: value for key, value in row.items() if key != "ordinal"}
-        if row["type"] == "turn_context" and isinstance(row["payload"].get("cwd"), str):
-            new["payload"] = {**row["payload"], "cwd": move(row["payload"]["cwd"])}
+        payload = new["payload"] = dict(row["payload"])
+        if row["type"] == "turn_context" and isinstance(payload.get("cwd"), str):
+            payload["cwd"] = move(payload["cwd"])
+        if row["type"] == "event_msg" and "thread_id" in payload:
+            payload["thread_id"] = facts.session_id
         yield new
 
 
@@ -81,9 +89,8 @@ def _session_meta(
         "originator": "codex_cli_rs",
         "cli_version": facts.version or "0.0.0",
         "source": "cli",
-        "model_provider": "openai",
     }
-    kept = {key: value for key, value in known.items() if key not in _OF_THE_BASE}
+    kept = {key: value for key, value in known.items() if key not in _OF_THE_OLD}
     new = {**made_up, **kept, "id": facts.session_id, "timestamp": time}
     if "session_id" in kept:
         new["session_id"] = facts.session_id

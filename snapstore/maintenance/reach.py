@@ -54,10 +54,11 @@ class Reach:
             here = record.parent
 
     def visit(self, turn: Turn) -> None:
-        """Meet all that a turn holds: messages, scratchpad, files, rows."""
+        """Meet all that a turn holds: messages, scratchpad, files, rows, state."""
         self._history(turn.record.history)
         self._page(turn.record.rows)
         self._map(turn.record.scratchpad)
+        self._map(turn.record.state)
         if turn.record.files is not None:
             self.tree(turn.record.files)
 

@@ -4,7 +4,7 @@ A snapshot is a msgpack array. Fields at its end that are empty are left off; fi
 known here are passed over, so that later versions can add some.
 
     [turn, time, parent, jump, history, label, scratchpad, files, worktree, meta, partial,
-     rows]
+     rows, state]
     turn        number in its line, the first is 1; also the depth of its skip pointer
     time        microseconds since the epoch, UTC
     parent      snapshot before, 32 bytes; nil in the first
@@ -17,6 +17,8 @@ known here are passed over, so that later versions can add some.
     meta        encoded dictionary (see values), a byte string; empty for none
     partial     whether some file could not be captured
     rows        page of the rows that an imported turn was read from, 32 bytes; nil for none
+    state       root of a map of what the program that keeps its state here put beside the turn (see
+                integrations), 32 bytes; nil for none
 
 It does not hold the session's name: forks share it. Text may hold lone surrogates.
 """
@@ -33,7 +35,7 @@ from snapstore.model.wire import Put, Read, damaged, is_link, pack, unpack
 
 _CACHED = 4096
 _MOST_FIELDS = 64
-_EMPTY: tuple[Any, ...] = (0, 0, None, None, None, "", None, None, "", b"", False, None)
+_EMPTY: tuple[Any, ...] = (0, 0, None, None, None, "", None, None, "", b"", False, None, None)
 
 
 class Record(NamedTuple):
@@ -51,6 +53,7 @@ class Record(NamedTuple):
     partial: bool
     jump: bytes | None
     rows: bytes | None = None
+    state: bytes | None = None
 
     @property
     def prev(self) -> bytes | None:
@@ -77,6 +80,7 @@ class Record(NamedTuple):
             self.meta,
             self.partial,
             self.rows,
+            self.state,
         ]
         while len(fields) > 2 and not fields[-1]:
             fields.pop()
@@ -90,8 +94,8 @@ class Record(NamedTuple):
             raise damaged(snapshot_id, "a snapshot has at least a turn and a time")
         fields = (*fields, *_EMPTY[len(fields) :])[: len(_EMPTY)]
         (turn, time, parent, jump, history, label, scratchpad, files, worktree, meta, partial,
-         rows) = fields  # fmt: skip
-        if not all(map(is_link, (parent, jump, history, scratchpad, files, rows))):
+         rows, state) = fields  # fmt: skip
+        if not all(map(is_link, (parent, jump, history, scratchpad, files, rows, state))):
             raise damaged(snapshot_id, "a link of a snapshot is no id")
         if not (
             type(turn) is type(time) is int
@@ -118,6 +122,7 @@ class Record(NamedTuple):
             partial=partial,
             jump=jump,
             rows=rows,
+            state=state,
         )
 
 
@@ -150,6 +155,7 @@ class Snapshots:
         worktree: str = "",
         partial: bool = False,
         rows: bytes | None = None,
+        state: bytes | None = None,
     ) -> tuple[bytes, Record]:
         """Makes the snapshot of the turn after parent; time is in microseconds since the epoch."""
         record = Record(
@@ -165,6 +171,7 @@ class Snapshots:
             partial,
             next_jump(self.record, parent),
             rows,
+            state,
         )
         snapshot_id = put(record.encode())
         self._recent.add(snapshot_id, record)

@@ -12,6 +12,8 @@ phases left it; with a worktree each turn holds the files too.
         turn        the turn that this record is saved in
         position    place of the phase among those of its run, from 0
         attempt     1 for the first in a run
+        started     has "back_to" where the scratchpad is not that of the turn before but that of an
+                    earlier one: what ran since then does not count any more
         done        has "result" and "seconds"
         failed, interrupted
                     have "error": {"type", "message", "traceback"}, "seconds", and in "scratchpad"
@@ -86,6 +88,8 @@ class Known:
     needs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     done: dict[str, Done] = field(default_factory=dict)
     """By name, in the order in which they finished."""
+    taken_back: set[str] = field(default_factory=set)
+    """Those among them that were reset."""
     last: dict[str, Message] = field(default_factory=dict)
     """By name, the last record of a phase since it was reset."""
     began: dict[str, Message] = field(default_factory=dict)
@@ -116,20 +120,29 @@ class Known:
             self.phases = tuple(message["phases"])
             self.needs = {name: tuple(needs) for name, needs in message["needs"].items()}
         elif kind == "reset":
-            self.done.pop(message["phase"], None)
             self.last.pop(message["phase"], None)
+            if message["phase"] in self.done:
+                self.taken_back.add(message["phase"])
 
     def _phase(self, index: int, message: Message) -> None:
         name, state = message["name"], message["state"]
         self.last[name] = message
-        self.done.pop(name, None)
+        self._forget(name)
         if state == "started":
+            back_to = message.get("back_to")
+            if back_to is not None:
+                for other in [n for n, done in self.done.items() if done.started >= back_to]:
+                    self._forget(other)
             self.began[name] = message
             self.first_turn = self.first_turn or message["turn"]
         elif state == "done":
             started = self.began[name]["turn"] if name in self.began else message["turn"]
             fingerprint, result = message["fingerprint"], message["result"]
             self.done[name] = Done(index, message["turn"], started, fingerprint, result)
+
+    def _forget(self, name: str) -> None:
+        self.done.pop(name, None)
+        self.taken_back.discard(name)
 
 
 class Records:
@@ -159,7 +172,7 @@ class Records:
         back_to: int | None = None,
     ) -> Snapshot:
         """Save records as one turn, with the changes that were made to a copy of the scratchpad;
-        ``back_to`` takes the scratchpad of that turn instead (0: the empty one).
+        ``back_to`` takes the scratchpad of that turn instead.
 
         The lease keeps other runners out; whoever else moves the session (a note in the scratchpad,
         a rewind) does not lose this record, which is then added to what they made of it.
@@ -191,7 +204,7 @@ class Records:
         complete = [{**message, "turn": session.turn + 1} for message in messages]
         session.history.extend(complete)
         if back_to is not None:
-            session.scratchpad = session.at(back_to).scratchpad if back_to else {}
+            session.scratchpad = session.at(back_to).scratchpad
         if scratchpad is not None:
             put, removed = scratchpad.edits()
             session.scratchpad.update(put)

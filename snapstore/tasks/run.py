@@ -46,6 +46,7 @@ class Run:
         self._results: dict[str, Any] = {}
         self._ran: list[str] = []
         self._back_to: int | None = None
+        self._first = True
         self.left: list[Phase] = []
         """The phases that are to run, in order."""
 
@@ -68,13 +69,14 @@ class Run:
     def _refuse_another_task(self, known: Known) -> None:
         task = self._records.task
         for name in known.done:
-            if name not in self._places:
+            if name not in self._places and name not in known.taken_back:
                 raise InvalidInput(
                     f"task {task}: phase {name!r} has finished, and is no phase of it any more",
                     hint="put it back, or reset it to forget that it finished",
                 )
         in_line = {phase.name for phase in self.order.given if phase.needs is None}
-        before = [name for name in known.phases if name in known.done and name in in_line]
+        in_line &= known.done.keys() - known.taken_back
+        before = [name for name in known.phases if name in in_line]
         finished = set(before)
         now = [name for name in self.order.names() if name in finished]
         for then, here in zip(before, now, strict=False):
@@ -86,43 +88,39 @@ class Run:
                 )
 
     def _go_back(self, known: Known, kept: Collection[str]) -> None:
-        """Let a phase that runs again begin from what it began from, as far as that is one turn.
-
-        That is so when what still counts finished before any of what does not. The files go back
-        only when asked, and then also when nothing runs again.
-        """
+        """Let a phase that runs again begin from what it began from, where that is one turn: where
+        all that still counts had finished when the first began that does not. The files go back
+        only when asked, and then also when no phase runs again."""
         last = max((known.done[name].turn for name in kept), default=0)
-        again = [done.started for name, done in known.done.items() if name not in kept]
-        if again and last < min(again):
-            self._back_to = min(again) - 1
-        if self._restore:
-            turn = last if self._back_to is None else self._back_to
-            # Before the first phase no turn holds files; its start does.
-            if turn or known.first_turn:
-                self._records.restore_files(turn or known.first_turn)
+        again = min((d.started for name, d in known.done.items() if name not in kept), default=0)
+        if last < again:
+            self._back_to = again
+        turn = self._back_to or last or known.first_turn
+        if self._restore and turn:
+            self._records.restore_files(turn)
 
     # --- each attempt -----------------------------------------------------------------------------
 
     def start(self, phase: Phase, kind: type[A], number: int) -> A:
         """Record that an attempt at a phase begins."""
         messages = [self._about(phase, "started", number)]
-        if self._new_phases():
-            messages.insert(0, self._about_phases())
+        if self._back_to is not None:
+            messages[0]["back_to"] = self._back_to
+        if self._first:
+            messages[:0] = self._about_phases()
         self._records.add(f"{phase.name} started", *messages, back_to=self._back_to)
-        self._back_to = None
+        self._back_to, self._first = None, False
         self._tell(Event("started", phase.name, number))
         return kind(self._records, phase.name, number, self._results)
 
-    def _new_phases(self) -> bool:
-        known = self._records.known
-        return known.phases != tuple(self.order.names()) or known.needs != self._needs()
-
-    def _needs(self) -> dict[str, tuple[str, ...]]:
-        return {p.name: p.needs for p in self.order.given if p.needs is not None}
-
-    def _about_phases(self) -> dict[str, Any]:
-        needs = {name: list(names) for name, names in self._needs().items()}
-        return {"type": "task", "phases": self.order.names(), "needs": needs}
+    def _about_phases(self) -> list[dict[str, Any]]:
+        """The record of which phases there are; none when they are those of the run before."""
+        names, known = self.order.names(), self._records.known
+        needs = {p.name: p.needs for p in self.order.given if p.needs is not None}
+        if known.phases == tuple(names) and known.needs == needs:
+            return []
+        told = {name: list(names) for name, names in needs.items()}
+        return [{"type": "task", "phases": names, "needs": told}]
 
     def _about(self, phase: Phase, state: str, number: int) -> dict[str, Any]:
         return {

@@ -21,7 +21,7 @@ def standing(
     found: dict[str, None] = {}
     for phase in order.phases:
         done = known.done.get(phase.name)
-        if done is None:
+        if done is None or phase.name in known.taken_back:
             continue
         if fingerprints is not None and done.fingerprint != fingerprints[phase.name]:
             continue

@@ -177,8 +177,11 @@ class _Import:
         """Commit what is new; the session's name, and its HEAD then."""
         objects = self._store.objects
         held = Held(objects, self._before(session, wanted))
-        with self._stage as stage:
-            teller = Teller(objects, stage, self._transcript, tick, held, self._saved.files)
+        clock, files = self._store.clock, self._saved.files
+        with (
+            self._stage as stage,
+            Teller(objects, stage, self._transcript, tick, held, files, clock) as teller,
+        ):
             self._lines = [teller.stage(line) for line in session.lines()]
             # A file of several sessions is kept with its first.
             self._layout = teller.layout(self._lines) if self._number == 1 else None
@@ -210,11 +213,11 @@ class _Import:
         for tip in sorted(candidates, key=lambda tip: tip.new != line.head):
             if self._holds(tip, line):
                 if tip.new == line.head and self._is_laid_out_anew(tip, line):
-                    self._commit(line, _name(tip), tip.new)
+                    self._commit(line, _name(tip), tip)
                 return _name(tip), tip.new or line.head
         for tip in candidates:
             if self._is_held(tip):
-                self._commit(line, _name(tip), tip.new)
+                self._commit(line, _name(tip), tip)
                 return _name(tip), line.head
         taken = refs.live(self._store.engine, refs.SESSIONS + name) is not None
         free = next(self._store.free_names(name)) if taken else name
@@ -226,19 +229,29 @@ class _Import:
         self._commit(line, free, None)
         return free, line.head
 
-    def _commit(self, line: StagedLine, name: str, expect: bytes | None) -> None:
+    def _commit(self, line: StagedLine, name: str, tip: Move | None) -> None:
         info = {**self._saved.marks, **self._source(line)}
-        if expect is None and line.parts_from is not None:
+        if tip is None and line.parts_from is not None:
             info["forked_from"] = line.parts_from
         if line is self._lines[0] and self._layout is not None:
             info[LAYOUT] = self._layout
-        ref = refs.SESSIONS + name
+        ref, expect = refs.SESSIONS + name, tip.new if tip else None
+        base = self._base(tip, line) if tip else None
+        update = Update(ref, line.head, expect, OP, self._store.clock(), info, base=base)
         try:
-            self._stage.commit(Update(ref, line.head, expect, OP, self._store.clock(), info))
+            self._stage.commit(update)
         except RefMoved as moved:
             raise RefMoved(name, moved.expected, moved.actual) from None
         self._origins.add(ref, info["source"])
         self.wrote = True
+
+    def _base(self, tip: Move, line: StagedLine) -> int | None:
+        """Where undo leads to: what only adds to the last turn is undone with the turn."""
+        assert tip.new is not None
+        objects = self._store.objects
+        same = objects.snapshots.record(tip.new).turn == len(line.ids)
+        added = same and goes_on_from(objects, line.head, tip.new, grown=True)
+        return tip.base if tip.op == OP and added else None
 
     def _source(self, line: StagedLine) -> dict[str, Any]:
         branch = "" if line is self._lines[0] else line.line.name

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from snapstore import values
+from snapstore.formats.jsonl import Row
 from snapstore.formats.jsontext import style_of
-from snapstore.formats.transcript import Transcript
+from snapstore.formats.recall import Told
+from snapstore.formats.transcript import Transcript, Turn
 from snapstore.model.layout import Layout
 from snapstore.model.pages import RAW, PageRow, Part, encode_page
 from snapstore.objects import Stage
@@ -37,15 +39,28 @@ class Keeper:
         self._depth = _DOCUMENT_DEPTH if transcript.harness == "messages" else _ROW_DEPTH
         self._beside_from = _beside_from(transcript.spoken)
         self._placed = bytearray(len(self._file.rows))
-        self._ids: dict[int, bytes] = {}  # by identity: the transcript keeps the values alive
         self._messages = _messages(transcript) if transcript.harness == "messages" else frozenset()
+        self._put: dict[int, tuple[bytes, Any]] = {}
+        """By identity: ids of the values of this turn, and these so that they stay alive."""
+        self._read: dict[int, Any] = {}
+        """By offset: the rows of this turn that had to be read again."""
+
+    def messages(self, turn: Turn) -> list[bytes]:
+        """Stage the messages of a turn; their ids. Its rows hold most of them, and come first."""
+        told = turn.messages
+        ids = list(map(self.put, told.recalled(self._whole) if isinstance(told, Told) else told))
+        self._put.clear()
+        self._read.clear()
+        return ids
 
     def put(self, value: Any) -> bytes:
-        """Stage a value of the file; its id. Rows and history hold many in common."""
-        known = self._ids.get(id(value))
-        if known is None:
-            known = self._ids[id(value)] = self._stage.put_content(values.encode_json(value))
-        return known
+        """Stage a value of the file; its id."""
+        known = self._put.get(id(value))
+        if known is not None:
+            return known[0]
+        content_id = self._stage.put_content(values.encode_json(value))
+        self._put[id(value)] = content_id, value
+        return content_id
 
     def page(self, rows: Sequence[int]) -> bytes | None:
         """Stage the page of a turn that was read from these rows; None for none."""
@@ -61,11 +76,11 @@ class Keeper:
         All turns of the lines must have their pages by now.
         """
         file = self._file
-        if not file.data:
+        if not file.content.size:
             return None
         rest = [place for place, placed in enumerate(self._placed) if not placed]
         page = self._put_page(rest, frozenset()) if rest else None
-        end = file.data[file.rows[-1].end :] if file.rows else file.data
+        end = file.content.read(file.rows[-1].end if file.rows else 0, file.content.size)
         return self._stage.put_node(Layout.of(heads, page, end, self._stage.put_content).encode())
 
     def _put_page(self, places: Sequence[int], own: set[int] | frozenset[int]) -> bytes:
@@ -75,31 +90,42 @@ class Keeper:
     def _row(self, place: int, *, beside: bool) -> PageRow:
         self._placed[place] = 1
         file, row = self._file, self._file.rows[place]
-        gap = file.data[file.rows[place - 1].end if place else 0 : row.offset]
-        style = style_of(row.value, row.raw)
+        gap = file.content.read(file.rows[place - 1].end if place else 0, row.offset)
+        raw, value = row.raw, self._whole(row)
+        style = style_of(value, raw)
         if style is not None:
-            return PageRow(place, gap, style, beside, self._apart(row.value, self._depth))
-        raw = row.raw if len(row.raw) <= _INLINE else Part(self._stage.put_content(row.raw))
-        return PageRow(place, gap, RAW, beside, raw)
+            return PageRow(place, gap, style, beside, self._apart(value, self._depth))
+        kept = raw if len(raw) <= _INLINE else Part(self._stage.put_content(raw))
+        return PageRow(place, gap, RAW, beside, kept)
+
+    def _whole(self, row: Row) -> Any:
+        if not row.is_cut:
+            return row.value
+        if row.offset not in self._read:
+            self._read[row.offset] = row.whole()
+        return self._read[row.offset]
 
     def _apart(self, value: Any, depth: int) -> Any:
         """The value with a Part in place of all that is large, down to this depth."""
         kind = type(value)
-        if kind in _PLAIN:
-            return value
-        if kind is str:
-            return value if len(value) <= _INLINE else Part(self.put(value))
-        if id(value) in self._ids or id(value) in self._messages:
-            return Part(self.put(value))
-        if depth and value:
-            if kind is dict:
-                return {key: self._apart(member, depth - 1) for key, member in value.items()}
+        if kind is dict and depth and value and id(value) not in self._messages:
+            kept = {}
+            for key, member in value.items():  # the one loop here that runs for every field
+                plain = type(member) in _PLAIN or (type(member) is str and len(member) <= _INLINE)
+                kept[key] = member if plain else self._apart(member, depth - 1)
+            return kept
+        if kind is list and depth and value and id(value) not in self._messages:
             return [self._apart(member, depth - 1) for member in value]
+        if kind in _PLAIN or (kind is str and len(value) <= _INLINE):
+            return value
+        if id(value) in self._put or id(value) in self._messages:
+            return Part(self.put(value))
         packed = values.encode_json(value)
         if len(packed) <= _INLINE:
             return value
-        known = self._ids[id(value)] = self._stage.put_content(packed)
-        return Part(known)
+        content_id = self._stage.put_content(packed)
+        self._put[id(value)] = content_id, value
+        return Part(content_id)
 
 
 def _messages(transcript: Transcript) -> frozenset[int]:

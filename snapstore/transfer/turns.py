@@ -10,21 +10,26 @@ the snapshots of their beginning.
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from snapstore import values
+from snapstore import refs, values
+from snapstore.engine import Update
 from snapstore.formats.transcript import Line, Transcript, Turn
 from snapstore.objects import Objects, Stage
 from snapstore.transfer.held import Held
 from snapstore.transfer.rows import Keeper
 from snapstore.worktree.binding import Files
 
+_MOST_STAGED = 16 << 20
+"""More than this is committed before the line is named, so that memory does not grow with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedLine:
-    """A line as snapshots, not yet committed."""
+    """A line as snapshots, not yet named."""
 
     line: Line
     ids: tuple[bytes, ...]
@@ -46,8 +51,9 @@ class StagedLine:
 class Teller:
     """Makes the snapshots of one session's lines, one line after the other.
 
-    They are put into one stage, for the layout of the file leads to all of them. Tick is called
-    with the number of turns that were told since.
+    They are put into one stage, for the layout of the file leads to all of them. Of a large file
+    most is committed before; until its lines have names, a ref of its own holds that. ``with`` ends
+    this ref. Tick is called with the number of turns that were told since.
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class Teller:
         tick: Callable[[int], None],
         held: Held,
         files: Files,
+        now: Callable[[], int],
     ) -> None:
         """Turns that are held with files keep them; the last one of the first line gets these."""
         self._objects = objects
@@ -65,9 +72,20 @@ class Teller:
         self._harness = transcript.harness
         self._keeper = Keeper(transcript, stage)
         self._tick = tick
+        self._now = now
         self._held = held
         self._files = files
         self._told: list[StagedLine] = []
+        self._arriving = f"{refs.ARRIVING}{os.urandom(8).hex()}"
+        self._arrived: bytes | None = None
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._arrived is not None:
+            engine, time = self._objects.engine, self._now()
+            engine.commit([], Update(self._arriving, None, self._arrived, "arrived", time))
 
     def layout(self, lines: Sequence[StagedLine]) -> bytes | None:
         """The layout of the file, all of whose lines were staged; None when there is no file."""
@@ -82,8 +100,9 @@ class Teller:
         self._tick(len(ids))
         for turn in line.turns[len(ids) :]:
             time = time if turn.time is None else turn.time
-            rows = self._keeper.page(turn.rows)
             history = self._history(history, turn)
+            # After the messages, which the page names: so it is the same whenever it is made.
+            rows = self._keeper.page(turn.rows)
             parent = ids[-1] if ids else None
             is_end = not self._told and turn is line.turns[-1]
             files = self._held.files(parent, history, self._files if is_end else Files())
@@ -99,7 +118,15 @@ class Teller:
             )
             ids.append(snapshot_id)
             self._tick(1)
+            if stage.size > _MOST_STAGED:
+                self._commit(snapshot_id)
         return self._told_as(line, tuple(ids))
+
+    def _commit(self, head: bytes) -> None:
+        """Commit what is staged, which this snapshot holds together."""
+        update = Update(self._arriving, head, self._arrived, "arriving", self._now())
+        self._stage.commit(update)
+        self._arrived = head
 
     def _beginning(self, turns: Sequence[Turn]) -> Sequence[bytes]:
         """The snapshots of those first turns that are the very objects of a line told before."""
@@ -120,7 +147,7 @@ class Teller:
 
     def _history(self, before: bytes | None, turn: Turn) -> bytes | None:
         lists, stage = self._objects.lists, self._stage
-        ids = list(map(self._keeper.put, turn.messages))
+        ids = self._keeper.messages(turn)
         if not turn.replaces:
             return lists.append(before, ids, stage.put_node) if ids else before
         if not ids:

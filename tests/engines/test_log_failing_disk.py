@@ -13,7 +13,7 @@ from damage import files, segment_path
 from given import content, head, holds_turn, save, snapshot, turn
 
 from snapstore.disk import Disk
-from snapstore.engines.log import engine as log
+from snapstore.engines.log import append
 from snapstore.engines.log.engine import LogEngine
 from snapstore.errors import DiskError, SnapstoreError, UnknownOutcome
 
@@ -144,7 +144,7 @@ class TestFullDisk:
     def test_in_a_commit_of_several_batches_moves_no_ref(
         self, root: Path, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(log, "SPLIT_AT", 500)
+        monkeypatch.setattr(append, "SPLIT_AT", 500)
         disk = FullDisk()
         engine = log_at(disk=disk)
         first = turn(engine, "a", "first")

@@ -233,3 +233,11 @@ def test_a_store_with_any_flipped_byte_raises_nothing_unexpected(root: Path) -> 
             list(reader.verify())
             reader.close()
             put(path, whole)
+
+
+def test_a_run_of_contents_that_does_not_start_where_it_is_said_to_is_corrupt() -> None:
+    opened = Batch(sample(), WHERE)
+    assert opened.run(0, opened.id_at(0) + opened.id_at(1)) == [b"part one", b"two" * 100]
+    assert opened.run(0, opened.id_at(0) + bytes(32)) == [b"part one"]
+    with pytest.raises(Corrupt):
+        opened.run(0, bytes(32))

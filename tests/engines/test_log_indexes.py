@@ -72,9 +72,9 @@ def check_whole_and_goes_on(root: Path, moves: list[Move]) -> None:
 def test_whole_ones_are_used(root: Path, moves: list[Move]) -> None:
     engine = LogEngine(root)
     covered = sum(
-        index.cover.last - index.cover.first for s in engine._segments for index in s.indexes
+        index.cover.last - index.cover.first for s in engine._log.segments for index in s.indexes
     )
-    assert covered > 0.8 * sum(s.size() for s in engine._segments)
+    assert covered > 0.8 * sum(s.size() for s in engine._log.segments)
     engine.close()
     check_whole_and_goes_on(root, moves)
 

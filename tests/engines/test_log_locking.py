@@ -129,7 +129,7 @@ def test_a_forked_child_does_not_share_its_parents_lock(
 ) -> None:
     engine = log_at(lock_timeout=0.2)
     turn(engine, "a", "parent")
-    engine._disk.lock(engine._lock_fd, timeout=0)
+    engine._disk.lock(engine._appender._lock_fd, timeout=0)
 
     def work() -> None:
         with pytest.raises(Locked):
@@ -138,7 +138,7 @@ def test_a_forked_child_does_not_share_its_parents_lock(
     try:
         assert in_a_child(work) == 0
     finally:
-        engine._disk.unlock(engine._lock_fd)
+        engine._disk.unlock(engine._appender._lock_fd)
     assert not engine.contains(content(b"by the child").id)
 
 
@@ -147,10 +147,10 @@ def test_a_forked_child_that_closes_leaves_its_parent_the_lock(
 ) -> None:
     engine, other = log_at(), log_at(lock_timeout=0.1)
     turn(engine, "a", "parent")
-    engine._disk.lock(engine._lock_fd, timeout=0)
+    engine._disk.lock(engine._appender._lock_fd, timeout=0)
     try:
         assert in_a_child(engine.close) == 0
         with pytest.raises(Locked):
             other.commit([content(b"meanwhile")])
     finally:
-        engine._disk.unlock(engine._lock_fd)
+        engine._disk.unlock(engine._appender._lock_fd)

@@ -30,7 +30,7 @@ from powerloss import (
 from snapstore.disk import Disk
 from snapstore.engine import Obj
 from snapstore.engines.log import caches
-from snapstore.engines.log import engine as log
+from snapstore.engines.log import append
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout
 from snapstore.errors import SnapstoreError
@@ -268,7 +268,7 @@ def _lost(left: Path, known: Known) -> bool:
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches and indexes so small that a short run sees every kind of write."""
-    monkeypatch.setattr(log, "SPLIT_AT", SPLIT_AT)
+    monkeypatch.setattr(append, "SPLIT_AT", SPLIT_AT)
     monkeypatch.setattr(caches, "EVERY", 6)
     monkeypatch.setattr(caches, "WORTH_CLOSING", 2)
 

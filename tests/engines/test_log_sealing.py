@@ -10,7 +10,7 @@ from damage import QuickDisk, batches, segment_path
 from given import content, head, holds_turn, save, snapshot, turn
 from powerloss import Journal, ProcessDied, RecordingDisk
 
-from snapstore.engines.log import engine as log
+from snapstore.engines.log import append
 from snapstore.engines.log.batch import SEAL, START, Batch
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout, Manifest
@@ -150,7 +150,7 @@ def engine_moves(root: Path) -> list[object]:
 def test_a_large_commit_goes_over_several_segments(
     root: Path, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "SPLIT_AT", 1000)
+    monkeypatch.setattr(append, "SPLIT_AT", 1000)
     engine = log_at(seal_at=5000)
     many = [content(bytes([i]) * 3 + b"%d" % i * 150) for i in range(100)]
     snap = snapshot(b"of them all")

@@ -170,7 +170,7 @@ def test_whatever_a_snapshot_holds_is_read_back(new_memory: Any, **fields: Any) 
 
 
 def test_fields_of_a_later_version_are_passed_over() -> None:
-    padding = [None, None, None, "", None, None, "", b"", False]
+    padding = [None, None, None, "", None, None, "", b"", False, None, None]
     fields = [1, TIME, *padding, "a later version's field", [1, [2]]]
     assert Record.decode(pack(fields), A) == BARE
 

@@ -26,7 +26,7 @@ class Model:
 
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
     done: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
-    """Name, version and scratchpad afterwards, of a beginning of the phases."""
+    """Name, version and the scratchpad that it began with, of a beginning of the phases."""
     pad: dict[str, int] = field(default_factory=dict)
     effects: set[str] = field(default_factory=set)
 
@@ -41,19 +41,16 @@ class Model:
         """The phases that run; stop is cut off."""
         kept = self.kept()
         if kept < len(self.done):
-            self.pad = dict(self.done[kept - 1][2]) if kept else {}
-            if kept == len(NAMES):
-                return []
+            self.pad = self.done[kept][2]
+            del self.done[kept:]
         ran: list[str] = []
         for name in NAMES[kept:]:
             ran.append(name)
-            # What began to run again does not count any more, however it ends.
-            del self.done[kept + len(ran) - 1 :]
             self.effects.add(name)
             if name == stop:
                 break
-            self.pad = {**self.pad, name: self.pad.get(name, 0) + 1}
             self.done.append((name, self.versions[name], self.pad))
+            self.pad = {**self.pad, name: self.pad.get(name, 0) + 1}
         return ran
 
 
@@ -98,12 +95,10 @@ class Interrupted(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def reset_it(self, name: str) -> None:
-        store = Store(self.engine)
-        if store.exists("task/t"):
-            reset(store, "t", name)
+        if self.effects:  # it ran at least once, so its phases are known
+            reset(Store(self.engine), "t", name)
             places = [at for at, done in enumerate(self.model.done) if done[0] == name]
             if places:
-                # It counts no more; those after it are known to have been, until they run again.
                 done = self.model.done[places[0]]
                 self.model.done[places[0]] = (done[0], -1, done[2])
 
@@ -111,7 +106,8 @@ class Interrupted(RuleBasedStateMachine):
     def note(self) -> None:
         """A turn of somebody else's in between."""
         session = Store(self.engine).session("task/t")
-        session.scratchpad["note"] = self.model.pad["note"] = session.turn
+        session.scratchpad["note"] = session.turn
+        self.model.pad = {**self.model.pad, "note": session.turn}
         session.save("a note")
 
 

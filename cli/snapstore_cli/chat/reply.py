@@ -51,8 +51,8 @@ class Reply:
         if self._form == "lines":
             self._held.append("\n")
             yield from self._lines()
-        else:
-            yield from _whole("".join(self._held))
+        elif (text := "".join(self._held)).strip():
+            yield from _whole(text)
 
     def _recognise(self) -> Iterator[Piece]:
         held = "".join(self._held)

@@ -25,7 +25,7 @@ class Screen:
         """Watched: somebody sits at a terminal."""
         self._out = out
         self._watched = watched
-        self._in_line = False
+        self._in_line = self._after_whole = False
         self.code = 0
         """Exit code of the first thing that went wrong."""
 
@@ -36,21 +36,22 @@ class Screen:
 
     def piece(self, piece: Piece) -> None:
         """Show a piece of an answer."""
-        text = piece if isinstance(piece, str) else self._separate() + _readable(piece)
+        text = piece if isinstance(piece, str) else _readable(piece)
         if self._out.json or not text:
             return
+        whole = not isinstance(piece, str)
+        if self._in_line and (whole or self._after_whole):
+            print()
+        self._after_whole = whole
         # What the agent prints must not drive the terminal.
         print(visible(text) if self._out.look.terminal else text, end="", flush=True)
         self._in_line = not text.endswith("\n")
-
-    def _separate(self) -> str:
-        return "\n" if self._in_line else ""
 
     def answered(self) -> None:
         """The answer is whole, and saved."""
         if self._in_line:
             print(flush=True)
-        self._in_line = False
+        self._in_line = self._after_whole = False
 
     def lines(self, lines: Iterable[str]) -> None:
         """Show what was asked for."""

@@ -23,6 +23,8 @@ def hook(run: Invocation, rest: tuple[str, ...]) -> None:
     At SessionStart, UserPromptSubmit, PostToolUse and PostToolUseFailure the files are captured,
     which is no turn. Other events are passed over.
 
+    With --redact keys, tokens and passwords are left out of the history; not of files.
+
     Prints nothing and always ends with exit code 0, so that no harness is held up by it. What it
     did stands in cache/hook.log in the store. Where that is no directory yet, or not on this
     machine, the log is in the user's state directory (~/.local/state/snapstore/hook.log).

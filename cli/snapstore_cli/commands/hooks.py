@@ -34,13 +34,14 @@ def hooks() -> None:
 @hooks.command("install")
 @_HARNESS
 @_USER
+@click.option("--redact", is_flag=True, help="Leave keys and passwords out of what is saved.")
 @click.pass_obj
-def install(run: Invocation, name: str, user: bool) -> None:
+def install(run: Invocation, name: str, user: bool, redact: bool) -> None:
     """Let the harness run `snapstore hook` at its events.
 
     All else in its settings stays as it is; to install again changes nothing. A store that is
     named with --store is the one that the hooks save to; else they look for it as every command
-    does.
+    does. With --redact secrets are left out of the history; files are kept as they are.
 
     \b
     Examples:
@@ -49,7 +50,7 @@ def install(run: Invocation, name: str, user: bool) -> None:
     """
     harness = HARNESSES[name]
     settings = SettingsFile.read(harness.settings(os.environ, user=user))
-    command = _command(run.settings.store)
+    command = _command(run.settings.store, redact)
     new = entries.installed(settings.document, harness.calls, command)
     changed = new is not settings.document
     if changed:
@@ -139,14 +140,15 @@ def _document(harness: Harness, path: Path, settings: dict[str, Any]) -> dict[st
     }
 
 
-def _command(store: str | None) -> str:
+def _command(store: str | None, redact: bool) -> str:
     """The command line of the hook: by name where the name leads here, else by its whole path."""
     here = Path(sys.argv[0]).absolute()
     found = shutil.which("snapstore")
     by_name = found is not None or here.name != "snapstore" or not here.exists()
     program = "snapstore" if by_name else str(here)
     named = store if store is None or "://" in store else str(Path(store).absolute())
-    return shlex.join([program, "hook", *(["--store", named] if named else [])])
+    options = [*(["--store", named] if named else []), *(["--redact"] if redact else [])]
+    return shlex.join([program, "hook", *options])
 
 
 def _program(command: str) -> str | None:

@@ -13,7 +13,10 @@ import click
 
 from snapstore import InvalidInput, Store, formats
 from snapstore.engine import Progress
+from snapstore.formats import Transcript
 from snapstore.names import valid_name
+from snapstore.transfer.bundle import MAGIC, is_bundle, open_bundle
+from snapstore.transfer.carry import Carried, Outcome, carry
 from snapstore.transfer.imports import Imported, import_transcript
 from snapstore.transfer.origins import Origins
 from snapstore_cli.command import Command
@@ -57,9 +60,17 @@ class _Outcome:
 @click.command("import", cls=Command)
 @click.argument("paths", metavar="PATH..", nargs=-1, required=True, type=click.Path())
 @click.option("--as", "name", metavar="NAME", help="What to call the session; for one file only.")
+@click.option(
+    "--redact",
+    "without_secrets",
+    is_flag=True,
+    help="Take keys and passwords out of transcripts first.",
+)
 @click.pass_obj
-def import_(run: Invocation, paths: tuple[str, ...], name: str | None) -> None:
-    """Import sessions of Claude Code and Codex, and plain messages as JSON or JSON Lines.
+def import_(
+    run: Invocation, paths: tuple[str, ...], name: str | None, without_secrets: bool
+) -> None:
+    """Import sessions of Claude Code and Codex, plain messages as JSON or JSON Lines, and bundles.
 
     Each PATH is a file, or a folder in which every .jsonl and .json is looked at, however deep.
     Every turn becomes a turn here. What was rewound away or ran beside it becomes NAME/branch-1,
@@ -68,6 +79,10 @@ def import_(run: Invocation, paths: tuple[str, ...], name: str | None) -> None:
 
     Import again when a session has grown: the new turns are added to it. An unchanged file writes
     nothing. A file that was rewritten becomes NAME+1, and NAME stays.
+
+    A bundle, which `snapstore export --format bundle` wrote, brings its sessions under their names
+    and with the same ids; as NAME+1 where this store has gone on with a session differently. It is
+    verified first, and refused whole when it is damaged.
 
     Prints one line a session: name, turns, messages, branches (the live one counts), warnings, and
     whether anything was new. The current session stays what it was. A PATH that is no session
@@ -79,6 +94,7 @@ def import_(run: Invocation, paths: tuple[str, ...], name: str | None) -> None:
       snapstore import ~/.codex/sessions/2030/01/01/rollout-*.jsonl
       snapstore import chat.json --as support-case
       snapstore import session.jsonl --json | jq '.sessions[].warnings'
+      snapstore import fix-login.bundle
     """
     sources = _sources(paths)
     if name is not None:
@@ -90,23 +106,23 @@ def import_(run: Invocation, paths: tuple[str, ...], name: str | None) -> None:
             )
     outcome = _Outcome()
     with Bar(run.settings) as bar, _collector_paused():
-        _import_all(run.writable_store, sources, name, outcome, bar)
+        reader = _Reader(run.writable_store, name, without_secrets)
+        _import_all(reader, sources, outcome, bar)
     _tell(run, outcome)
     if outcome.failed:
         raise outcome.failed[0]
 
 
 def _import_all(
-    store: Store, sources: Sequence[_Source], name: str | None, outcome: _Outcome, bar: Bar
+    reader: _Reader, sources: Sequence[_Source], outcome: _Outcome, bar: Bar
 ) -> None:
-    origins = Origins(store.engine)
     before, total = 0, sum(source.size for source in sources)
     for source in sources:
         bar.what = source.path.name
         bar.progress(before, total)
         progress = _second_half(bar, before, source.size, total)
         try:
-            outcome.imported += _import_one(store, source, name, origins, progress)
+            outcome.imported += reader.read(source.path, progress)
         except InvalidInput as error:
             if source.named:
                 outcome.failed.append(error)
@@ -115,18 +131,66 @@ def _import_all(
         before += source.size
 
 
-def _import_one(
-    store: Store, source: _Source, name: str | None, origins: Origins, progress: Progress
-) -> list[Imported]:
-    try:
-        data = source.path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{source.path}: {error.strerror or error}") from None
-    transcript = formats.read(data, source.path.name)
-    place = str(source.path.resolve())
-    return import_transcript(
-        store, transcript, name=name, source=place, origins=origins, progress=progress
-    )
+class _Reader:
+    """Brings files into one store."""
+
+    def __init__(self, store: Store, name: str | None, without_secrets: bool) -> None:
+        self._store = store
+        self._name = name
+        self._without_secrets = without_secrets
+        self._origins = Origins(store.engine)
+
+    def read(self, path: Path, progress: Progress) -> list[Imported]:
+        """The sessions of a file. Raises InvalidInput for none, Corrupt for a damaged bundle."""
+        try:
+            with path.open("rb") as file:
+                if is_bundle(file.read(len(MAGIC))):
+                    return self._bundle(path)
+            data = path.read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"{path}: {error.strerror or error}") from None
+        return self._transcript(path, data, progress)
+
+    def _transcript(self, path: Path, data: bytes, progress: Progress) -> list[Imported]:
+        if self._without_secrets:
+            from snapstore.transfer.redaction import without_secrets
+
+            data = without_secrets(data)
+        return import_transcript(
+            self._store,
+            formats.read(data, path.name),
+            name=self._name,
+            source=str(path.resolve()),
+            origins=self._origins,
+            progress=progress,
+        )
+
+    def _transcript(self, path: Path) -> Transcript:
+        if not self._without_secrets:
+            return formats.read_file(path)
+        from snapstore.maintenance.redact import redact_bytes
+
+        return formats.read(redact_bytes(path.read_bytes()), path.name)
+
+    def _bundle(self, path: Path) -> list[Imported]:
+        if self._name is not None or self._without_secrets:
+            raise InvalidInput(f"{path} is a bundle: its sessions come in as they are called")
+        with open_bundle(path, self._store) as found:
+            done = carry(found, self._store, op="import bundle", described=str(path.resolve()))
+        return [self._arrived(one, path) for one in done if one.kind == "session"]
+
+    def _arrived(self, one: Carried, path: Path) -> Imported:
+        head = self._store.snapshot(one.head)
+        return Imported(
+            name=one.name,
+            source=str(path.resolve()),
+            rows=0,
+            turns=one.turn,
+            messages=len(head.history),
+            branches=1,
+            warnings=(),
+            created=one.outcome not in (Outcome.SAME, Outcome.AHEAD),
+        )
 
 
 def _second_half(bar: Bar, before: int, size: int, total: int) -> Progress:

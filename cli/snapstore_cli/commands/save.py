@@ -29,6 +29,9 @@ from snapstore_cli.render.words import one_line, short
 )
 @click.option("--force", is_flag=True, help="Capture even a home directory, of any size.")
 @click.option("--expect", metavar="ID", help="Save only if HEAD is this turn; else exit with 4.")
+@click.option(
+    "--redact", "without_secrets", is_flag=True, help="Leave keys and passwords out; not of files."
+)
 @click.pass_obj
 def save(
     run: Invocation,
@@ -39,6 +42,7 @@ def save(
     worktree: str | None,
     force: bool,
     expect: str | None,
+    without_secrets: bool,
 ) -> None:
     """Save one turn, and print its id and number.
 
@@ -48,6 +52,10 @@ def save(
 
     With --worktree the files of a directory are kept too, but for what .gitignore and
     .snapstoreignore leave out; later saves of the session capture it again.
+
+    With --redact keys, tokens and passwords in messages, scratchpad and label are replaced before
+    anything is written. Files are kept as they are, for a restore brings them back: name those that
+    hold secrets in .snapstoreignore.
 
     \b
     Examples:
@@ -60,6 +68,8 @@ def save(
     # All input is read before the store is touched: what is wrong in it must not make a store.
     new = read_messages(messages) if messages is not None else []
     pairs = dict(parse_setting(text) for text in settings)
+    if without_secrets:
+        new, pairs, label = _redacted(new, pairs, label)
     session = run.session_to_save
     if expect is not None:
         _expect(session, expect)
@@ -71,6 +81,14 @@ def save(
         refuse_odd(new)  # names the place in what was handed in, not in the history
         raise
     save_turn(run, session, pairs, unset, label)
+
+
+def _redacted(
+    messages: list[Any], settings: dict[str, Any], label: str | None
+) -> tuple[list[Any], dict[str, Any], str | None]:
+    from snapstore.maintenance.redact import redact, redact_text
+
+    return redact(messages), redact(settings), label and redact_text(label)
 
 
 def save_turn(

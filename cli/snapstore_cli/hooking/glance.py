@@ -31,8 +31,9 @@ TURN = "Stop"
 EVENTS = CAPTURES | {TURN, "SubagentStop", "PreCompact", "SessionEnd"}
 """Events that ask for anything at all; those not named above ask for the transcript."""
 
-_TICK = 20_000_000
-_COARSE_TICK = 2_000_000_000
+TICK = 20_000_000
+COARSE_TICK = 2_000_000_000
+"""Two changes within so many nanoseconds may bear the same time: see worktree.statcache."""
 _SESSIONS = 16
 
 
@@ -98,17 +99,19 @@ def nothing_changed(cache: str, event: dict[str, Any]) -> bool:
 def _unchanged(root: str, since: int, below: list[str]) -> bool:
     if time.time_ns() < since:
         return False
-    latest, coarse = since - _TICK, since - _COARSE_TICK
+    latest, coarse = since - TICK, since - COARSE_TICK
     for folder in below:
         here = os.path.join(root, folder)
-        times = [os.stat(here).st_ctime_ns]
         with os.scandir(here) as entries:
-            times += [
+            times = [
                 entry.stat(follow_symlinks=False).st_ctime_ns
                 for entry in entries
                 if not entry.is_dir(follow_symlinks=False)
             ]
-        if any(t >= latest or (t >= coarse and t % 1_000_000_000 == 0) for t in times):
+        times.append(os.stat(here).st_ctime_ns)
+        if max(times) >= latest:
+            return False
+        if max(times) >= coarse and any(t >= coarse and t % 1_000_000_000 == 0 for t in times):
             return False
     return True
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from snapstore import Store
-    from snapstore.integrations.hooks import Event, Postponed
+    from snapstore.integrations.hooks import Done, Event, Postponed
 
 CATCH_UP = "--catch-up"
 """The option by which a hook starts itself again, to read a transcript that takes long."""
-LARGE = 12 << 20
-"""Bytes of a transcript that take about a second to read: more than a harness should wait for."""
+LARGE = 8 << 20
+"""Bytes of a transcript that take most of a second to read: as long as a harness should wait."""
 _EVENT_LIMIT = 64 << 20
 
 
@@ -34,6 +34,7 @@ class Arguments(NamedTuple):
     """What may follow ``snapstore hook``. What is not known is passed over: see above."""
 
     store: str | None = None
+    redact: bool = False
     catch_up: bool = False
 
     @classmethod
@@ -45,7 +46,7 @@ class Arguments(NamedTuple):
                 store = "".join(words[at + 1 : at + 2]) or None
             elif word.startswith("--store="):
                 store = word.removeprefix("--store=") or None
-        return cls(store, CATCH_UP in words)
+        return cls(store, "--redact" in words, CATCH_UP in words)
 
 
 def run(arguments: Arguments) -> int:
@@ -70,10 +71,10 @@ def _handle(arguments: Arguments, place: str, data: bytes) -> None:
     if not isinstance(told, dict):
         _log(place, "passed over: what came on standard input is no event")
     elif not glance.nothing_changed(f"{place}/cache", told):
-        _look(place, data)
+        _look(place, data, arguments.redact)
 
 
-def _look(place: str, data: bytes) -> None:
+def _look(place: str, data: bytes, redact: bool) -> None:
     """Handle an event that may have changed something."""
     from snapstore.integrations.hooks import handle, read_event
 
@@ -83,19 +84,25 @@ def _look(place: str, data: bytes) -> None:
     since, end = time.time_ns(), glance.look_at(event.transcript)
     home, project = _directory("HOME"), _directory("CLAUDE_PROJECT_DIR")
     with _opened(place) as store:
-        done = handle(store, event, home=home, project=project, most=LARGE)
+        done = handle(store, event, home=home, project=project, most=LARGE, redact=redact)
         if done.postponed:
             _start_catching_up(place, done.postponed, end)
         if done.settled:
-            was_read = event.name not in glance.CAPTURES and not done.postponed
-            captured = event.name in glance.CAPTURES or event.name == glance.TURN
-            root = str(done.root) if done.root else None
-            below = list(done.looked_at)
-            _keep(
-                store, event, glance.Seen(end if was_read else None, captured, root, since, below)
-            )
+            _keep(store, event, _seen(event, done, end, since))
     if done.told:
         _log(place, f"{event.name} of {event.session_id or '?'}: {done.told}")
+
+
+def _seen(event: Event, done: Done, end: glance.Look | None, since: int) -> glance.Seen:
+    asks_for_files = event.name in glance.CAPTURES
+    was_read = not asks_for_files and not done.postponed
+    return glance.Seen(
+        end if was_read else None,
+        asks_for_files or event.name == glance.TURN,
+        str(done.root) if done.root else None,
+        since,
+        list(done.looked_at),
+    )
 
 
 def _opened(place: str) -> Store:
@@ -103,8 +110,9 @@ def _opened(place: str) -> Store:
 
     import snapstore
 
-    warnings.simplefilter("ignore")  # there is nobody to read them
-    return snapstore.open(place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there is nobody to read them
+        return snapstore.open(place)
 
 
 def _directory(variable: str) -> Path | None:
@@ -140,6 +148,7 @@ def _start_catching_up(place: str, postponed: Postponed, end: glance.Look | None
         "event": asdict(postponed.event),
         "size": postponed.size,
         "end": end,
+        "redact": postponed.redact,
         "files": [value.hex() if isinstance(value, bytes) else value for value in postponed.files],
     }
     if "://" not in place:
@@ -163,7 +172,7 @@ def _catch_up(place: str, job: dict[str, Any]) -> None:
 
     tree, worktree, partial = job["files"]
     files = Files(bytes.fromhex(tree) if tree else None, worktree, partial)
-    postponed = Postponed(Event(**job["event"]), job["size"], files)
+    postponed = Postponed(Event(**job["event"]), job["size"], files, job["redact"])
     event = postponed.event
     with _opened(place) as store:
         done = catch_up(store, postponed)

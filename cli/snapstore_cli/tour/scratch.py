@@ -112,6 +112,18 @@ class Scratch:
         if run.exit_code:
             self.check(f"{name} ended with exit code {run.exit_code}", holds=False)
 
+    def shell(self, line: str) -> None:
+        """Run a line of shell, which must end well."""
+        run = self._run(line, ["sh", "-c", line])
+        if run.exit_code:
+            self.check(f"{line} ended with exit code {run.exit_code}", holds=False)
+
+    def contents(self, folder: str) -> dict[str, str]:
+        """The files below a folder, for a check."""
+        root = self.folder / folder
+        paths = (path for path in root.rglob("*") if path.is_file())
+        return {str(path.relative_to(root)): path.read_text() for path in paths}
+
     def program_that_dies(self, name: str, *args: str) -> None:
         """Run one of the tour's programs, which must be killed."""
         run = self._run(shlex.join(["python", name, *args]), [sys.executable, name, *args])

@@ -98,6 +98,26 @@ def _look_around(scratch: Scratch) -> None:
     scratch.check("both sessions are listed", holds=sorted(names) == ["fix-login", "try-redis"])
 
 
+def _bring_files_back(scratch: Scratch) -> None:
+    scratch.shell("mkdir project && echo 'port = 8080' > project/config.toml")
+    scratch.shell("echo '# Login' > project/README.md && echo notes > project/notes.txt")
+    scratch.command("save", "-s", "fix-login", "-m", "before", "--worktree", "project")
+    before = scratch.contents("project")
+    scratch.show_program("edits.py")
+    scratch.program("edits.py")
+    scratch.shell("rm project/README.md && mkdir project/logs && date > project/logs/today")
+    scratch.command("save", "-s", "fix-login", "-m", "after")
+    scratch.shell("echo 'typed by hand' >> project/notes.txt")
+    by_hand = scratch.contents("project")
+    scratch.command("status", "-s", "fix-login")
+    scratch.command("rewind", "fix-login@5", "--what", "messages,scratchpad,files")
+    scratch.check("the edits of the agent, of the shell and by hand are gone",
+                  holds=scratch.contents("project") == before)  # fmt: skip
+    scratch.command("undo", "-s", "fix-login")
+    scratch.check("and undo brought them back, the one by hand too",
+                  holds=scratch.contents("project") == by_hand)  # fmt: skip
+
+
 def _take_care(scratch: Scratch) -> None:
     for name, store in ((".snapstore", ()), ("busy", ("--store", "busy"))):
         scratch.command(*store, "stats")
@@ -147,6 +167,12 @@ STORY = (
         "All of it at a glance",
         "The summary of a scratchpad is made to be put into a prompt.",
         _look_around,
+    ),
+    Step(
+        "Files go back too",
+        "A session can have a directory: each save captures it. Whoever changed a file since, a\n"
+        "rewind brings it back, and undo brings back what the rewind found.",
+        _bring_files_back,
     ),
     Step(
         "What it takes, and whether it is sound",

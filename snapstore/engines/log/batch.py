@@ -34,10 +34,10 @@ All integers are little-endian. A batch is
                                             there are content blocks
         ids           32s x CONTENT records (unless shared), then 32s x CHUNKED records
 
-Record kinds: 1-4 are objects (``snapstore.engine.Kind``), 16 is a ref move, 17 a page of refs. Slots
-are numbered in the order of these kinds. The payload of a NODE or
-SNAPSHOT is its content, so its id is its hash and stands nowhere else. Nor need the ids of the
-messages that a turn adds: the list node of that turn holds them, joined, in their order.
+Record kinds: 1-4 are objects (``snapstore.engine.Kind``), 16 is a ref move, 17 a page of refs.
+Slots are numbered in the order of these kinds. The payload of a NODE or SNAPSHOT is its content, so
+its id is its hash and stands nowhere else. Nor need the ids of the messages that a turn adds: the
+list node of that turn holds them, joined, in their order.
 A reader skips kinds from 128 up, which lie in block 0, and refuses others that it does not know.
 
 Structure and content are compressed apart: structure is mostly hashes, which do not compress, and
@@ -101,7 +101,8 @@ class Header:
             raise _bad("a batch header is cut short", where)
         (magic, version, self.flags, self.blocks, self.records, self.body, self.number,
          self.durable_end, self.previous) = _HEAD.unpack_from(data)  # fmt: skip
-        if magic != MAGIC or _U32.unpack_from(data, _HEAD.size)[0] != zlib.crc32(data[: _HEAD.size]):
+        (crc,) = _U32.unpack_from(data, _HEAD.size)
+        if magic != MAGIC or crc != zlib.crc32(data[: _HEAD.size]):
             raise _bad("a batch header does not verify", where)
         if version != VERSION:
             raise UnsupportedFormat(f"batch version {version} is not known (in {where[0]})")
@@ -222,6 +223,8 @@ class Batch:
         n = min(first + count - slot, len(ids) // 32)
         while self._content_ids[32 * slot : 32 * (slot + n)] != ids[: 32 * n]:
             n //= 2
+        if not n:
+            raise _bad("a record is not where it is said to be", self.where)
         whole, lengths = self._block(block), self.lengths
         at = sum(lengths[first:slot])
         found: list[bytes] = []
@@ -297,7 +300,8 @@ class Writer:
         joined = b"".join(payloads[contents:])
         structure = b"".join((
             bytes(kinds),
-            struct.pack(f"<{len(lengths)}{'H' if narrow else 'I'}{len(counts)}H", *lengths, *counts),
+            struct.pack(f"<{len(lengths)}{'H' if narrow else 'I'}", *lengths),
+            struct.pack(f"<{len(counts)}H", *counts),
             *_ids(objects, contents, joined),
             joined,
         ))  # fmt: skip

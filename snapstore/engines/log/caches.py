@@ -107,7 +107,7 @@ class IndexCache:
 
     def store_sealed(self, segment: Segment) -> None:
         """Write the index of a segment that was just sealed."""
-        cover, data = segment.fresh_index(merge=len(segment.indexes))
+        _, data = segment.fresh_index(merge=len(segment.indexes))
         path = self._layout.index(segment.number)
         if self._disk.write_cache(path, data):
             self._adopt_merged(segment, path, data, len(segment.indexes))

@@ -1,4 +1,4 @@
-"""Indexes: where in a segment an object or a ref move lies. Throw-away: all are remade from the log.
+"""Indexes: where in a segment an object or a ref move lies. Throw-away: the log remakes them.
 
 An index covers a range of whole batches of one segment. Its file is
 

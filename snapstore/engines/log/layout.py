@@ -105,7 +105,7 @@ class Layout:
             if foreign:
                 raise Refused(
                     f"{self.root} is no store and holds other things ({', '.join(foreign[:3])})",
-                    hint="name an empty or a new directory; `snapstore init DIR` makes DIR/.snapstore",
+                    hint="name an empty or a new directory; `snapstore init DIR` makes one in DIR",
                 )
         for path in (self.root, self.root / "log", self.cache):
             disk.make_dir(path)

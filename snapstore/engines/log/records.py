@@ -30,7 +30,7 @@ PAGE = 512
 
 
 def encode_move(move: Move, slot: int | None = None) -> bytes:
-    """The payload of a MOVE record; slot says where in the batch the object is that it points at."""
+    """The payload of a MOVE record; slot is that of the object it points at, if in the batch."""
     fields = _fields(move)
     if slot is not None:
         fields[3] = slot
@@ -100,7 +100,7 @@ def _fields(move: Move) -> list[Any]:
 
 
 def _move(fields: Any) -> Move:
-    if not isinstance(fields, list) or not 5 <= len(fields):
+    if not isinstance(fields, list) or len(fields) < 5:
         raise Corrupt("a ref move is not of the form it must have")
     ref, gen, op, new, time, *rest = fields
     base, redo, born, info = (rest + [None] * 4)[:4]

@@ -109,8 +109,8 @@ def _records(path: str, offset: int, opened: Batch) -> Iterator[Problem]:
 def _indexes(layout: Layout, segment: Segment) -> Iterator[Problem]:
     for index in segment.indexes:
         if not index.sound():
-            yield Problem("index", str(layout.index(segment.number)), 0, None,
-                          "an index is damaged; it is made again when needed", harmless=True)  # fmt: skip
+            message = "an index is damaged; it is made again when needed"
+            yield Problem("index", str(layout.index(segment.number)), 0, None, message, True)
 
 
 def _modes(root: Path) -> Iterator[Problem]:
@@ -120,5 +120,5 @@ def _modes(root: Path) -> Iterator[Problem]:
         except OSError:
             continue
         if stat.S_IMODE(mode) & 0o077:
-            yield Problem("mode", str(path), None, None,
-                          f"others may read it (mode {stat.S_IMODE(mode):04o})", harmless=True)  # fmt: skip
+            message = f"others may read it (mode {stat.S_IMODE(mode):04o})"
+            yield Problem("mode", str(path), None, None, message, True)

@@ -51,8 +51,7 @@ class PackCache:
             data = path.read_bytes()
         except OSError:
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)
+        self._disk.mark_used(path)
         return data
 
     def store(self, name: str, data: bytes) -> None:

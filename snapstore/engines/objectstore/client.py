@@ -45,6 +45,7 @@ _RETRIES: Any = {
 PAGE = 1000
 """Keys in one answer to a listing."""
 
+_OF_CLIENT = ("allow_http", "timeout", "connect_timeout")
 _FAILURES = (BaseError, OSError)
 
 
@@ -69,15 +70,22 @@ class Bucket:
     def at(cls, url: str, options: Mapping[str, str] | None = None) -> Bucket:
         """The bucket and prefix of a URL. Nothing is sent yet.
 
-        Options are obstore's (``endpoint``, ``region``, ``access_key_id``, ...). Raises
-        InvalidInput for an address that is none.
+        Options are obstore's (``endpoint``, ``region``, ``access_key_id``, ...), among them those
+        of its client: ``allow_http``, ``timeout``, ``connect_timeout``. Raises InvalidInput for an
+        address that is none.
         """
+        if not url.startswith(SCHEMES):
+            raise InvalidInput(
+                f"{url} is no address of a store", hint=f"it begins with {', '.join(SCHEMES)}"
+            )
         config: Any = dict(options or {})
-        client: Any = {}
+        client: Any = {name: config.pop(name) for name in _OF_CLIENT if name in config}
         if config.get("endpoint", "").startswith("http://"):
-            client = {"client_options": {"allow_http": True}}  # whoever writes that means it
+            client["allow_http"] = True  # whoever writes that means it
+        # Any options of the client, even none, would hide those in the environment.
+        more: Any = {"client_options": client} if client else {}
         try:
-            return cls(from_url(url, config=config, retry_config=_RETRIES, **client), url)
+            return cls(from_url(url, config=config, retry_config=_RETRIES, **more), url)
         except (BaseError, ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0]
             raise InvalidInput(f"{url} cannot be opened: {reason}") from error

@@ -35,6 +35,7 @@ from snapstore.engines.objectstore import format, packs, tiers
 from snapstore.engines.objectstore.cache import PackCache
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.failures import Absent
+from snapstore.engines.objectstore.gc import KEEP_DELETED, Collected, Collection
 from snapstore.engines.objectstore.layout import PACKS, REFS, pack_key
 from snapstore.engines.objectstore.lookup import Links, Lookup, ids_in, no_links
 from snapstore.engines.objectstore.packs import Packed, Ref
@@ -246,12 +247,12 @@ class ObjectStoreEngine:
         """Upload what a save adds, merged with what it is the turn of; the packs to name then."""
         *large, rest = _groups(new)
         uploaded = [packed.ref for packed in self._upload(large)]
-        merge = tiers.plan(named, sum(len(o.payload) for o in rest))
+        merge = tiers.plan(named, rest)
         try:
             older = [o for pack in self._shelf.whole(merge.merged) for o in pack.all()]
         except (Absent, SnapstoreError):
             # Merging saves requests later on; that it cannot be done now is no reason not to save.
-            merge, older = tiers.Merge(tuple(named), (), 0), []
+            merge, older = tiers.Merge(tuple(named), (), tiers.tier_of(rest)), []
         together = list({o.id: o for o in (*older, *rest)}.values())
         last = self._put(packs.make(together, merge.tier))
         return [*merge.keep, *uploaded, last.ref]
@@ -274,6 +275,28 @@ class ObjectStoreEngine:
         self._usable()
         if self.exists():
             yield from Verification(self.bucket, self._workers()).problems(progress)
+
+    def collect(
+        self,
+        *,
+        apply: bool = False,
+        grace: float | None = None,
+        keep_deleted: float = KEEP_DELETED,
+    ) -> Collected:
+        """Delete packs that no ref needs, or only say which those are; see gc for the rules.
+
+        Times are in seconds. A grace time of 0 asks that nobody else writes to the store.
+        """
+        self._usable()
+        if not self.exists():
+            return Collected(0, 0, 0, apply)
+        collection = Collection(
+            self.bucket,
+            self._workers(),
+            grace=self.grace if grace is None else grace,
+            keep_deleted=keep_deleted,
+        )
+        return collection.run(lambda: {i for i, _ in self.lookup.ids("")}, apply=apply)
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``. Bytes are those in the bucket, of all packs and

@@ -271,9 +271,9 @@ class Lookup:
         return ref
 
     def _reaching(self, holder: Pack) -> Record | None:
-        """A record that names an open pack."""
+        """The record that names an open pack with the least besides."""
         for records in (self._log.seen, self._log.every_last):
-            for record in records():
-                if any(ref.id == holder.ref.id for ref in record.packs):
-                    return record
+            naming = [r for r in records() if any(ref.id == holder.ref.id for ref in r.packs)]
+            if naming:
+                return min(naming, key=lambda record: sum(ref.size for ref in record.packs))
         return None

@@ -80,7 +80,7 @@ def ref_of(data: bytes, pack_id: bytes, tier: int) -> Ref:
 def front_length(data: bytes) -> int:
     """How long the front of the pack is that begins with these bytes."""
     blocks = Header(data, ("pack", 0)).blocks
-    structure: int = struct.unpack_from("<I", data, HEADER_SIZE)[0]
+    structure = int(struct.unpack_from("<I", data, HEADER_SIZE)[0])
     return HEADER_SIZE + 4 * blocks + (structure >> 2)
 
 

@@ -33,7 +33,7 @@ from snapstore.engines.log.records import encode_move, moves_in
 from snapstore.engines.objectstore.packs import Ref
 from snapstore.errors import Corrupt
 
-INLINE = 4 << 10
+INLINE = 1 << 10
 """Most bytes of structure that a record repeats."""
 
 _HOLDING = 129
@@ -103,10 +103,10 @@ def _is_pack(ref: Ref) -> bool:
 
 def inlined(objects: Sequence[Obj]) -> tuple[Obj, ...]:
     """The structure among these objects that a record repeats: little, and snapshots first."""
-    structure = [o for o in objects if o.kind in (Kind.SNAPSHOT, Kind.NODE)]
+    by_id = {o.id: o for o in objects if o.kind in (Kind.SNAPSHOT, Kind.NODE)}
     kept: list[Obj] = []
     size = 0
-    for o in sorted(structure, key=batch.slot_order, reverse=True):
+    for o in sorted(by_id.values(), key=batch.slot_order, reverse=True):
         size += len(o.payload)
         if size > INLINE:
             break

@@ -6,8 +6,8 @@ digits of a number in base 8 are carried. So after n saves there are at most sev
 digit of n, every object was uploaded once for each digit, and a save is two writes all the same.
 (This is the logarithmic method: Bentley and Saxe, "Decomposable searching problems", 1980.)
 
-Packs that together would make one of more than 16 MiB are merged no more: they are *grown*, and
-have two MiB on average.
+A large save begins at a higher tier, so that it is not uploaded again with every few small ones.
+Packs that together would make one of more than 16 MiB are merged no more: they are *grown*.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from snapstore.engine import Obj
 from snapstore.engines.objectstore.packs import Ref
 
 FANOUT = 8
+SMALL = 64 << 10
+"""Bytes of content up to which a save begins at tier 0; at tier 1 up to 8 times as many, ..."""
 LARGEST = 16 << 20
 """Bytes that merged packs have together, at most."""
 GROWN = 255
@@ -38,14 +40,18 @@ class Merge(NamedTuple):
 def tier_of(objects: Sequence[Obj]) -> int:
     """The tier of a pack of these objects that nothing is merged into."""
     size = sum(len(o.payload) for o in objects)
-    return GROWN if size > LARGEST // FANOUT else 0
+    tier, most = 0, SMALL
+    while size > most and most < LARGEST:
+        tier, most = tier + 1, most * FANOUT
+    return GROWN if size > most or most >= LARGEST else tier
 
 
-def plan(refs: Sequence[Ref], size: int) -> Merge:
-    """What to do with these packs, oldest first, at a save of about so many bytes."""
+def plan(refs: Sequence[Ref], new: Sequence[Obj]) -> Merge:
+    """What to do with these packs, oldest first, at a save of these objects."""
     keep = list(refs)
     merged: list[Ref] = []
-    tier = 0
+    tier = tier_of(new)
+    size = sum(len(o.payload) for o in new)
     while tier < GROWN:
         level = [ref for ref in keep if ref.tier == tier]
         if len(level) + 1 < FANOUT:

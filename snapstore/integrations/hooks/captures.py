@@ -14,7 +14,7 @@ from pathlib import Path
 
 from snapstore import names, refs
 from snapstore.engine import Update
-from snapstore.errors import RefMoved
+from snapstore.errors import InvalidInput, RefMoved
 from snapstore.ids import object_id
 from snapstore.objects import Stage
 from snapstore.store import Store
@@ -27,9 +27,11 @@ OP = "capture"
 
 def ref_of(session_id: str) -> str:
     """The ref of the captures of a session of a harness."""
-    readable = session_id if names.slug(session_id) == session_id else ""
-    key = readable or object_id(session_id.encode("utf-8", "surrogatepass")).hex()
-    return refs.CAPTURES + key
+    try:
+        names.valid_name(session_id)
+    except InvalidInput:  # no harness has such ids, but then nobody has promised that
+        return refs.CAPTURES + object_id(session_id.encode("utf-8", "surrogatepass")).hex()
+    return refs.CAPTURES + session_id
 
 
 def last_capture(store: Store, session_id: str) -> Files:

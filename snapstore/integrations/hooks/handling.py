@@ -38,6 +38,7 @@ class Postponed:
     size: int
     """Bytes that it had at the event: what comes after them is of a later turn."""
     files: Files
+    redact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,14 @@ def handle(
     home: Path | None = None,
     project: Path | None = None,
     most: int | None = None,
+    redact: bool = False,
 ) -> Done:
     """Do what an event asks for.
 
     home is what the user's environment calls home, and project the directory that the harness was
-    started in, if it tells. A transcript of more bytes than most is postponed. Raises
-    SnapstoreErrors of the store and NotATranscript; what else is wrong with the event or the files
-    is told in the result.
+    started in, if it tells. A transcript of more bytes than most is postponed. With redact=True
+    secrets are left out of the history; files are kept as they are. Raises SnapstoreErrors of the
+    store and NotATranscript; what else is wrong with the event or the files is told in the result.
     """
     if event.name not in HISTORY | FILES:
         return Done("", settled=True)
@@ -84,8 +86,10 @@ def handle(
     if most is not None and size > most:
         files, done = _files(store, event, home, project)
         told = "; ".join(filter(None, (done.told, "the transcript is read on its own")))
-        return replace(done, told=told, settled=True, postponed=Postponed(event, size, files))
-    reading = read_transcript(event) if size else None
+        return replace(
+            done, told=told, settled=True, postponed=Postponed(event, size, files, redact)
+        )
+    reading = read_transcript(event, redact=redact) if size else None
     if reading is None:
         return Done(f"passed over: no history in {event.transcript or '(no transcript named)'}")
     files, done = _files(store, event, home, project)
@@ -95,7 +99,7 @@ def handle(
 def catch_up(store: Store, postponed: Postponed) -> Done:
     """Save the history that was postponed, as it was then."""
     event = postponed.event
-    reading = read_transcript(event, postponed.size)
+    reading = read_transcript(event, postponed.size, redact=postponed.redact)
     if reading is None:
         return Done(f"passed over: no history in {event.transcript}")
     return _saved(store, event, reading, postponed.files, Done(""))
@@ -144,8 +148,6 @@ def _root(store: Store, event: Event, project: Path | None) -> Path:
     """The directory that the session is about: it stays the same when the harness goes deeper."""
     here = Path(os.path.realpath(event.cwd))
     before = last_capture(store, event.session_id).worktree
-    started = Path(os.path.realpath(project)) if project else here
-    for root in (Path(before) if before else here, started):
-        if root == here or root in here.parents:
-            return root
-    return here
+    told = [Path(before)] if before else []
+    started = [Path(os.path.realpath(project))] if project else []
+    return next((root for root in (*told, *started) if here.is_relative_to(root)), here)

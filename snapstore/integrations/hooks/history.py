@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from snapstore.errors import RefMoved
 from snapstore.formats.transcript import Transcript
 from snapstore.formats.turns import prompt_text
 from snapstore.integrations.hooks.events import TURN, Event
+from snapstore.maintenance.redact import redact_bytes, redact_text
 from snapstore.store import Store
 from snapstore.transfer.held import EARLY
 from snapstore.transfer.imports import Imported, Saved, import_transcript
@@ -46,17 +47,18 @@ class Reading:
 
 
 def read_transcript(
-    event: Event, size: int | None = None, *, sleep: Callable[[float], None] = time.sleep
+    event: Event, size: int | None = None, *, redact: bool = False
 ) -> Reading | None:
     """The transcript that an event names, or its first bytes; None for one that tells nothing yet.
 
     Waits for the reply that the event tells, if it tells one. Raises NotATranscript.
     """
     path, seen = Path(event.transcript), None
+    reply = redact_text(event.reply) if redact else event.reply
     transcript: Transcript | None = None
     for pause in (0.0, *PAUSES):
         if pause:
-            sleep(pause)
+            time.sleep(pause)
         try:
             look = path.stat()
             if (look.st_size, look.st_mtime_ns) == seen:
@@ -65,8 +67,9 @@ def read_transcript(
         except OSError:
             return None
         seen = (look.st_size, look.st_mtime_ns)
+        data = redact_bytes(data) if redact else data
         transcript = formats.read(data, path.name) if data.strip() else None
-        if transcript is not None and _tells(transcript, event.reply):
+        if transcript is not None and _tells(transcript, reply):
             return Reading(transcript, lagging=False)
     if transcript is None or not _says_anything(transcript):
         return None
@@ -99,10 +102,8 @@ def _says_anything(transcript: Transcript) -> bool:
 
 def _is_of(transcript: Transcript, event: Event) -> bool:
     """Whether a transcript is of the event's session: by its name, or by what it says."""
-    told = (session.live.meta.get("session_id") for session in transcript.sessions)
-    return event.session_id in (*told, Path(event.transcript).stem) or (
-        transcript.harness == "codex" and event.session_id in Path(event.transcript).stem
-    )
+    told = [session.live.meta.get("session_id") for session in transcript.sessions]
+    return event.session_id in told or Path(event.transcript).stem.endswith(event.session_id)
 
 
 def _tells(transcript: Transcript, reply: str) -> bool:

@@ -1,0 +1,181 @@
+"""snapstore export: a session as a file of another program."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from snapstore import InvalidInput
+from snapstore.disk import DISK
+from snapstore.transfer.exports import FORMATS, HARNESSES, Change, Export, Wish, export, sanitized
+from snapstore.transfer.install import Installed, install
+from snapstore_cli.command import Command
+from snapstore_cli.commands import bundling
+from snapstore_cli.deep import with_room
+from snapstore_cli.invocation import Invocation
+from snapstore_cli.render import words
+
+
+@click.command("export", cls=Command)
+@click.argument("rev", required=False)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice((*FORMATS, bundling.FORMAT)),
+    required=True,
+    help="What to write.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Where to; else stdout.")
+@click.option(
+    "--install",
+    "installs",
+    is_flag=True,
+    help="Put it where the program looks for it, and print the command that goes on.",
+)
+@click.option("--cwd", metavar="DIR", help="Let the session go on in another directory.")
+@click.option("--new", is_flag=True, help="Make it a session of its own in any case.")
+@click.option("--redact", is_flag=True, help="Take secrets out.")
+@click.option(
+    "--since",
+    metavar="REV",
+    multiple=True,
+    help="Of a bundle: leave out what this turn leads to.",
+)
+@click.option("--sanitize", is_flag=True, help="Put U+FFFD in place of lone surrogates.")
+@click.pass_obj
+def export_(
+    run: Invocation,
+    rev: str | None,
+    format: str,
+    output: str | None,
+    installs: bool,
+    cwd: str | None,
+    new: bool,
+    redact: bool,
+    sanitize: bool,
+    since: tuple[str, ...],
+) -> None:
+    """Write a session as it stood after a turn, for another program or to read.
+
+    claude-code and codex are sessions that these programs resume. The HEAD of a session that is as
+    it was imported comes out byte for byte; every other turn, and what comes of another program,
+    is a new session with an id of its own, and holds nothing of later turns. messages is the array
+    as it is stored, anthropic and openai are what their APIs take, markdown is for reading. What
+    a format cannot carry is told on stderr.
+
+    bundle is one file for another snapstore: a session with all its turns, files too, or every
+    session and tag when no REV is given. `snapstore import FILE` brings them in with the same ids.
+
+    \b
+    Examples:
+      snapstore export fix-login --format claude-code --install
+      snapstore export fix-login@3 --format codex -o rollout.jsonl
+      snapstore export fix-login@3 --format claude-code --cwd ~/copy --install
+      snapstore export fix-login --format markdown --redact > fix-login.md
+      snapstore export fix-login --format bundle -o fix-login.bundle
+    """
+    if installs and (output is not None or format not in HARNESSES):
+        raise InvalidInput(
+            "--install is for claude-code and codex, and takes no -o",
+            hint="leave out --install to write a file",
+        )
+    if format == bundling.FORMAT:
+        if redact or sanitize or installs or new or cwd:
+            raise InvalidInput(
+                "a bundle holds turns as they are",
+                hint="`snapstore purge` takes a text out of all turns",
+            )
+        bundling.export_bundle(run, rev, output, since)
+        return
+    if since:
+        raise InvalidInput("--since is for --format bundle")
+    found = run.revision(rev)
+    wish = Wish(
+        format,
+        cwd=str(Path(cwd).expanduser().resolve()) if cwd is not None else None,
+        here=_here(),
+        change=_change(redact, sanitize),
+        fresh=new,
+    )
+    made = with_room(lambda: export(run.store, found.snapshot, found.session, wish))
+    installed = install(made, _home(format)) if installs else None
+    if output not in (None, "-"):
+        _write(Path(str(output)), made.data)
+    _tell(run, made, output, installed)
+
+
+def _change(redact: bool, sanitize: bool) -> Change | None:
+    if redact:
+        from snapstore.maintenance.redact import redact as without_secrets
+
+        return (lambda value: sanitized(without_secrets(value))) if sanitize else without_secrets
+    return sanitized if sanitize else None
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # the working directory was deleted below us
+        return "/"
+
+
+def _home(format: str) -> Path:
+    """Where the program keeps its sessions."""
+    variable, folder = (
+        ("CLAUDE_CONFIG_DIR", ".claude") if format == "claude-code" else ("CODEX_HOME", ".codex")
+    )
+    named = os.environ.get(variable)
+    return Path(named) if named else Path.home() / folder
+
+
+def _write(path: Path, data: bytes) -> None:
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path.parent} is no directory")
+    if path.exists() and not path.is_file():  # a pipe, a terminal, /dev/null
+        path.write_bytes(data)
+    else:
+        DISK.write_file(path, data)
+
+
+# --- telling -------------------------------------------------------------------------------------
+
+
+def _tell(run: Invocation, made: Export, output: str | None, installed: Installed | None) -> None:
+    for what, times in made.losses:
+        run.out.warn(f"not carried: {times} {what}")
+    if run.out.json:
+        run.out.document(_document(made, output, installed))
+    elif installed is not None:
+        if not installed.written:
+            run.out.note("it is there already")
+        run.out.say(_command(installed))
+    elif output in (None, "-"):
+        run.out.raw([made.data])
+    else:
+        run.out.note(f"{output}: {words.count(len(made.data), 'byte')}")
+
+
+def _command(installed: Installed) -> str:
+    command = shlex.join(installed.command)
+    return f"cd {shlex.quote(installed.cwd)} && {command}" if installed.cwd else command
+
+
+def _document(made: Export, output: str | None, installed: Installed | None) -> dict[str, Any]:
+    path = str(installed.path) if installed else output if output not in (None, "-") else None
+    document: dict[str, Any] = {
+        "format": made.format,
+        "session_id": made.session_id or None,
+        "original": made.is_original,
+        "bytes": len(made.data),
+        "path": path,
+        "not_carried": [{"what": what, "count": times} for what, times in made.losses],
+    }
+    if installed is not None:
+        document["resume"] = _command(installed)
+    if path is None:
+        document["text"] = made.data.decode("utf-8", "surrogateescape")
+    return document

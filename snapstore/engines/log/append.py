@@ -1,0 +1,283 @@
+"""Appending to the log: one batch, one write and one fdatasync a commit.
+
+How a commit goes, with the store's lock held from the second step to the last:
+
+    1. objects and the wished ref move come in
+    2. take in what other processes have appended (their batches are part of the log, synced or
+       not: our sync will make them durable together with ours)
+    3. compare the ref with what the caller expects: RefMoved, and nothing has happened
+    4. drop objects that are there already: safe only here, under the lock
+    5. pack one batch, write it at the end, fdatasync
+    6. count the batch as part of the log, give the lock back
+
+A write that fails is cut off again and leaves the log as it was. A sync that fails leaves this
+handle dead: the kernel may have thrown the dirty pages away and reported it only once, so a later
+sync that succeeds would prove nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+
+from snapstore.disk import Disk
+from snapstore.engine import Kind, Move, Obj, Update, check_update
+from snapstore.engines.log import batch as fmt
+from snapstore.engines.log.batch import Writer, slot_order
+from snapstore.engines.log.layout import FORMAT_LINE, Manifest
+from snapstore.engines.log.log import Log
+from snapstore.engines.log.records import encode_move, encode_pages
+from snapstore.engines.log.segment import ZERO_DIGEST, Segment
+from snapstore.engines.log.tail import examine
+from snapstore.errors import Corrupt, DiskError, UnknownOutcome
+
+SPLIT_AT = 8 << 20
+"""More new content than this is written as several batches; only the last moves the ref."""
+
+
+class Appender:
+    """Writes at the end of the log, under the store's lock."""
+
+    def __init__(
+        self, log: Log, disk: Disk, *, durable: bool, seal_at: int, lock_timeout: float
+    ) -> None:
+        self.dead: UnknownOutcome | None = None
+        """Why this handle takes no more, after a sync that failed."""
+        self._log = log
+        self._layout = log.layout
+        self._disk = disk
+        self._durable = durable
+        self._seal_at = seal_at
+        self._lock_timeout = lock_timeout
+        self._writer = Writer()
+        self._lock_fd = self._write_fd = -1
+        self._open_segment = self._checked_segment = 0
+
+    def close(self) -> None:
+        """Give the files back."""
+        for fd in (self._lock_fd, self._write_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._lock_fd = self._write_fd = -1
+        self._open_segment = self._checked_segment = 0
+
+    def checked(self) -> bool:
+        """Whether the active segment was found as it was written, and its name is durable."""
+        return self._durable and self._checked_segment == self._log.active.number
+
+    def lock(self) -> None:
+        """Take the store's lock."""
+        if self._lock_fd < 0:
+            self._lock_fd = self._disk.open_lock(self._layout.lock)
+        self._disk.lock(self._lock_fd, timeout=self._lock_timeout)
+
+    def unlock(self) -> None:
+        """Give the store's lock back."""
+        self._disk.unlock(self._lock_fd)
+
+    # --- making a store ---------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make the store, unless another process has made it meanwhile, and open it."""
+        self._layout.prepare(self._disk)
+        self.lock()
+        try:
+            if not self._layout.exists():
+                start = self._start_batch(ZERO_DIGEST, [])
+                self._disk.write_file(self._layout.segment(1), start)
+                self._disk.write_file(self._layout.manifest, Manifest(1, (1,)).encode())
+                self._disk.write_file(self._layout.format, FORMAT_LINE)
+            self._log.load()
+        finally:
+            self.unlock()
+
+    def _start_batch(self, previous: bytes, tips: Sequence[Move]) -> bytes:
+        pages = [(fmt.REFS, page) for page in encode_pages(tips)]
+        data, _ = self._writer.pack(
+            [], pages, flags=fmt.START, number=0, durable_end=0, previous=previous[: fmt.CHAIN_SIZE]
+        )
+        return data
+
+    # --- committing -------------------------------------------------------------------------------
+
+    def commit(self, objects: Sequence[Obj], update: Update | None) -> Move | None:
+        """See ``snapstore.engine.Engine.commit``."""
+        self.lock()
+        try:
+            self._prepare()
+            move = check_update(update, self._log.tip(update.ref)) if update else None
+            new = self._not_yet_there(objects)
+            if new or move:
+                self._append(new, move)
+        finally:
+            self.unlock()
+        self._log.cache.store_when_worthwhile(self._log.active)
+        return move
+
+    def _prepare(self) -> None:
+        """Know the whole log, be sure of it, and stand at its end."""
+        log = self._log
+        if log.damaged is not None:
+            raise log.damaged
+        # A sealed segment may have got its successor since, from a process that writes there now.
+        if log.active.sealed or log.active.size() != log.active.end:
+            log.follow()
+        if self._checked_segment != log.active.number:
+            self._check_active()
+        active = log.active
+        if self._open_segment != active.number:
+            self._open_to_write()
+        if active.size() != active.end:
+            self._settle_tail(active)
+        if self._durable and active.durable_end < active.end:
+            # Batches of others: one of them may have been killed before its sync, and neither a
+            # successor nor a claim of ours that they are durable may stand on them as they are.
+            self._sync_or_die()
+            active.durable_end = active.end
+        if active.sealed:
+            self._open_successor()
+        elif active.end >= self._seal_at:
+            self._seal()
+
+    def _open_to_write(self) -> None:
+        if self._write_fd >= 0:
+            os.close(self._write_fd)
+            self._write_fd = -1
+        self._write_fd = self._disk.open(self._log.active.path, writable=True)
+        self._open_segment = self._log.active.number
+
+    def _check_active(self) -> None:
+        """Before its first commit to a segment a process makes sure of what its indexes told it.
+
+        And of the names: one who was killed may have renamed a file into place and not come to
+        syncing the directory. What we save must not depend on a name that can still vanish.
+        """
+        active = self._log.active
+        if not self._log.cache.was_checked(active):
+            if not active.covered_is_intact():
+                self._log.start_over()
+            for path in self._layout.leftovers():
+                self._disk.remove(path)
+            if self._durable:
+                self._disk.sync_dir(active.path.parent)
+                self._disk.sync_dir(self._layout.root)
+        self._checked_segment = active.number
+
+    def _settle_tail(self, active: Segment) -> None:
+        """Set aside the bytes behind the verified end, or refuse: see tail.py."""
+        path, end, size = str(active.path), active.end, active.size()
+        if size < end:
+            raise Corrupt("a segment is shorter than it was", path=path, offset=size)
+        data = os.pread(active.fd, size - end, end)
+        tail = examine(data, path, end, active.next_number)
+        if tail.acknowledged:
+            raise tail.as_error()
+        self._disk.make_dir(self._layout.torn)
+        kept = self._layout.torn / f"{active.number:08d}-{active.end}-{time.time_ns()}"
+        self._disk.write_file(kept, data)
+        self._disk.truncate(self._write_fd, end)
+        self._sync_or_die()
+
+    def _not_yet_there(self, objects: Sequence[Obj]) -> list[Obj]:
+        new: dict[bytes, Obj] = {}
+        # The one snapshot of a save holds the time and is new by nature; looking for it would cost
+        # a search. Many are an import, which may have brought some of them before.
+        saving = sum(o.kind == Kind.SNAPSHOT for o in objects) == 1
+        for o in objects:
+            if (saving and o.kind == Kind.SNAPSHOT) or not self._log.has(o.id):
+                new[o.id] = o
+        return list(new.values())
+
+    def _append(self, objects: list[Obj], move: Move | None) -> None:
+        waiting: list[Obj] = []
+        size = 0
+        for o in objects:
+            if size + len(o.payload) > SPLIT_AT and waiting:
+                self._write_batch(waiting, None, sync=False)
+                waiting, size = [], 0
+                if self._log.active.end >= self._seal_at:
+                    self._seal()
+            waiting.append(o)
+            size += len(o.payload)
+        self._write_batch(waiting, move, sync=True)
+
+    def _write_batch(self, objects: list[Obj], move: Move | None, *, sync: bool) -> None:
+        active = self._log.active
+        objects.sort(key=slot_order)
+        extra = [(fmt.MOVE, encode_move(move, _slot_of(move.new, objects)))] if move else []
+        sync = sync and self._durable
+        data, digest = self._writer.pack(
+            objects,
+            extra,
+            flags=0 if sync else fmt.LOOSE,
+            number=active.next_number,
+            durable_end=active.durable_end,
+            previous=active.chain(),
+        )
+        start = active.end
+        self._write_or_cut_back(data, start)
+        if sync:
+            self._sync_or_die()
+            active.durable_end = start + len(data)
+        moved = [(move.ref, move.gen)] if move else []
+        if move:
+            self._log.note(move)
+        active.grow(start, len(data), digest, [o.id for o in objects], moved)
+
+    def _write_or_cut_back(self, data: bytes, start: int) -> None:
+        try:
+            self._disk.write_at(self._write_fd, data, start)
+        except DiskError:
+            with contextlib.suppress(DiskError):
+                self._disk.truncate(self._write_fd, start)
+            raise
+
+    def _sync_or_die(self) -> None:
+        try:
+            self._disk.sync(self._write_fd)
+        except DiskError as error:
+            self.dead = UnknownOutcome(f"the outcome of the last save is unknown: {error}")
+            raise self.dead from error
+
+    # --- sealing ----------------------------------------------------------------------------------
+
+    def _seal(self) -> None:
+        """Close the active segment and go on in a new one.
+
+        Three steps, each durable before the next: a SEAL batch, so that a process that looks only
+        at this file learns of it; the new segment, whole; the manifest that names it. A crash
+        between them leaves a sealed segment without a successor, which the next writer makes.
+        """
+        active = self._log.active
+        data, digest = self._writer.pack(
+            [], [], flags=fmt.SEAL, number=active.next_number,
+            durable_end=active.durable_end, previous=active.chain())  # fmt: skip
+        self._write_or_cut_back(data, active.end)
+        self._sync_or_die()
+        active.grow(active.end, len(data), digest, [], [])
+        active.sealed = True
+        self._open_successor()
+
+    def _open_successor(self) -> None:
+        sealed = self._log.active
+        number = sealed.number + 1
+        tips = self._log.tips()
+        path = self._layout.segment(number)
+        self._disk.write_file(path, self._start_batch(sealed.digest, tips))
+        old = Manifest.read(self._layout.manifest)
+        names = (*old.segments, number)
+        self._disk.write_file(self._layout.manifest, Manifest(old.generation + 1, names).encode())
+        self._log.cache.store_sealed(sealed)
+        self._log.open_segment(number)
+        self._open_to_write()
+        self._log.follow()
+
+
+def _slot_of(object_id: bytes | None, objects: Sequence[Obj]) -> int | None:
+    """The slot of an object in the batch that is made of these; None when it is not in it."""
+    for slot in range(len(objects) - 1, -1, -1):  # a snapshot is among the last
+        if objects[slot].id == object_id:
+            return slot
+    return None

@@ -1,0 +1,188 @@
+"""The log as this process knows it: its segments, where objects lie, where refs point.
+
+Other processes append to the same files. What they have written is taken in by ``follow``, which
+every look at a ref and every commit begins with; objects never change, so reading one needs none.
+All of it is guarded by the engine's mutex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+
+from snapstore.disk import Disk
+from snapstore.engine import Kind, Move, Obj
+from snapstore.engines.log import lookup
+from snapstore.engines.log.batch import Batch
+from snapstore.engines.log.caches import IndexCache
+from snapstore.engines.log.layout import Layout, Manifest
+from snapstore.engines.log.records import moves_in
+from snapstore.engines.log.segment import Segment
+from snapstore.errors import Corrupt, ObjectMissing
+
+
+class Log:
+    """The segments that the manifest names, oldest first; none when there is no store yet."""
+
+    def __init__(self, layout: Layout, disk: Disk) -> None:
+        self.layout = layout
+        self.cache = IndexCache(layout, disk)
+        self.segments: list[Segment] = []
+        self.damaged: Corrupt | None = None
+        """Why nothing may be written, when the manifest is damaged."""
+        self._disk = disk
+        self._tips: dict[str, Move | None] = {}
+
+    @property
+    def active(self) -> Segment:
+        """The segment that is written to."""
+        return self.segments[-1]
+
+    def load(self) -> None:
+        """Open the segments that the manifest names and take in the active one."""
+        try:
+            names = Manifest.read(self.layout.manifest).segments
+        except Corrupt as damage:
+            # The log says the same as the manifest does, only less surely: read, but do not write.
+            self.damaged = damage
+            names = self.layout.segments_on_disk()
+        for number in names:
+            self.open_segment(number)
+        for segment in self.segments[:-1]:
+            self.cache.attach_sealed(segment)
+        if self.segments:
+            self.cache.attach_active(self.active)
+            self.follow()
+
+    def open_segment(self, number: int) -> None:
+        """Add a segment behind the others."""
+        self.segments.append(Segment(number, self.layout.segment(number), self._disk))
+
+    def close(self) -> None:
+        """Give the files back; load opens them again."""
+        for segment in self.segments:
+            segment.close()
+        self.segments = []
+        self._tips.clear()
+
+    def follow(self) -> None:
+        """Take in what other processes have appended since the last look."""
+        for opened in self.active.follow():
+            for move in moves_in(opened):
+                self._tips[move.ref] = move
+        if self.active.sealed:
+            self._follow_to_successor()
+        self.cache.store_when_worthwhile(self.active)
+
+    def _follow_to_successor(self) -> None:
+        """The active segment was sealed by another process: open what is named after it, if any."""
+        last = self.active.number
+        try:
+            named = Manifest.read(self.layout.manifest).segments
+        except Corrupt as damage:
+            self.damaged = damage
+            return
+        later = [number for number in named if number > last]
+        for number in later:
+            self.cache.attach_sealed(self.active)
+            self.open_segment(number)
+        if later:
+            self.follow()
+
+    def start_over(self) -> None:
+        """Believe nothing that is known of the active segment, and read it again."""
+        self.active.forget()
+        self._tips.clear()
+        self.follow()
+
+    # --- objects ----------------------------------------------------------------------------------
+
+    def has(self, object_id: bytes) -> bool:
+        """Whether the object is there and its batch verifies."""
+        try:
+            return self._locate(object_id) is not None
+        except Corrupt:
+            return False  # what cannot be read again is stored again
+
+    def locate(self, object_id: bytes) -> tuple[Batch, int]:
+        """The batch and slot of an object. Raises ObjectMissing or Corrupt."""
+        try:
+            found = self._locate(object_id)
+        except Corrupt:
+            if not self.doubt_indexes():
+                raise
+            found = self._locate(object_id)
+        if found is None and self.segments:
+            self.follow()
+            found = self._locate(object_id)
+        if found is None and self.doubt_indexes():
+            found = self._locate(object_id)
+        if found is None:
+            raise ObjectMissing(object_id)
+        return found
+
+    def _locate(self, object_id: bytes) -> tuple[Batch, int] | None:
+        damage = None
+        for segment in reversed(self.segments):
+            try:
+                found = segment.find(object_id)
+            except Corrupt as error:
+                damage = error  # an older segment may hold it too
+                continue
+            if found is not None:
+                return found
+        if damage is not None:
+            raise damage
+        return None
+
+    def doubt_indexes(self) -> bool:
+        """Make damaged indexes again; True if there were any.
+
+        Opening takes the indexes of sealed segments on trust. No miss is believed, and no damage
+        reported, before they have been checked; once for each handle.
+        """
+        return self.cache.replace_unsound(self.segments)
+
+    def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
+        """The objects, in the order asked for; runs of neighbours are picked out together."""
+        found: list[Obj] = []
+        near: Batch | None = None
+        while len(found) < len(object_ids):
+            at = len(found)
+            near, slot = self._locate_near(object_ids[at], near)
+            if slot >= near.contents:
+                found.append(near.object(slot))
+                continue
+            wanted = object_ids[at : at + near.contents - slot]
+            payloads = near.run(slot, b"".join(wanted))
+            found += map(Obj, wanted, repeat(Kind.CONTENT), payloads)
+        return found
+
+    def _locate_near(self, object_id: bytes, near: Batch | None) -> tuple[Batch, int]:
+        """As locate, but look first where the object before was, and just behind it."""
+        if near is not None:
+            slot = near.find_content(object_id)
+            if slot >= 0:
+                return near, slot
+            after = self.active.opened_after(near)
+            slot = after.find_content(object_id) if after is not None else -1
+            if after is not None and slot >= 0:
+                return after, slot
+        return self.locate(object_id)
+
+    # --- refs -------------------------------------------------------------------------------------
+
+    def tip(self, ref: str) -> Move | None:
+        """The last move of a ref."""
+        if ref not in self._tips and self.segments:
+            self._tips[ref] = lookup.tip(self.active, ref)
+        return self._tips.get(ref)
+
+    def note(self, move: Move) -> None:
+        """A move was appended by this process."""
+        self._tips[move.ref] = move
+
+    def tips(self, prefix: str = "") -> list[Move]:
+        """The last moves of the refs whose names start with prefix, by name."""
+        found = lookup.tips(self.active, prefix) if self.segments else []
+        return sorted(found, key=lambda move: move.ref)

@@ -1,0 +1,208 @@
+"""Garbage collection in a bucket that others are writing to: grace, and two marks.
+
+There is no lock. What makes it safe is time, by the server's clock: the newest time in a listing is
+taken for now, so a clock of this machine that is wrong does no harm.
+
+    1. list the packs, and only then the records
+    2. read those records that count: the last of each ref, and those that were the last a grace
+       time ago or later, for handles may still go by them
+    3. what none of them names and what is older than the grace time is condemned, in a key of its
+       own; nothing is deleted
+    4. a later run, a grace time after that at the earliest, marks again, and deletes what was
+       condemned and still is named by none
+
+A pack that is being saved is younger than the grace time, since its save gives up after half of it.
+A pack that is being shared (a fork) was found in a record that its writer read less than half the
+grace time before, so it was named when it was condemned, or is when it is marked again.
+
+A ref that was deleted long ago lets go of its packs: its last record is replaced by one that names
+none and leads nowhere back, and a run after that the older ones are deleted. The last one stays, so
+that the moves of a later ref of this name count on. Records of a living ref are never deleted, and
+what it once reached stays with it: rewinding it loses nothing.
+
+With a grace time of nothing, both marks are made in one run. That is for a store that nobody else
+writes to.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from snapstore.engines.objectstore import packs
+from snapstore.engines.objectstore.client import Bucket, Found
+from snapstore.engines.objectstore.failures import Absent
+from snapstore.engines.objectstore.layout import (
+    CONDEMNED,
+    PACKS,
+    REFS,
+    pack_id,
+    pack_key,
+    record_key,
+    record_place,
+)
+from snapstore.engines.objectstore.packs import Pack, Ref
+from snapstore.engines.objectstore.records import Record, decode
+from snapstore.errors import Corrupt
+
+KEEP_DELETED = 90 * 24 * 3600.0
+"""Seconds that a deleted ref can be brought back."""
+
+
+class Collected(NamedTuple):
+    """What a collection deletes, or would."""
+
+    objects: int
+    """Objects that are nowhere afterwards."""
+    bytes: int
+    """Bytes of the packs that go."""
+    condemned: int
+    """Packs that a later run may delete."""
+    applied: bool
+
+
+@dataclass
+class _Mark:
+    """What one look at the bucket found."""
+
+    stored: dict[bytes, Found]
+    now: datetime
+    named: set[bytes] = field(default_factory=set)
+    expired: list[tuple[str, Record]] = field(default_factory=list)
+    leftover: list[str] = field(default_factory=list)
+
+    def unnamed(self, grace: timedelta) -> set[bytes]:
+        """The packs that no record that counts names, and that are old enough."""
+        old = self.now - grace
+        return {i for i, f in self.stored.items() if f.modified <= old and i not in self.named}
+
+
+class Collection:
+    """One collection of a store."""
+
+    def __init__(
+        self, bucket: Bucket, workers: Executor, *, grace: float, keep_deleted: float
+    ) -> None:
+        """Times are in seconds: how long a pack without a name is safe, and a deleted ref."""
+        self._bucket = bucket
+        self._workers = workers
+        self._grace = timedelta(seconds=grace)
+        self._keep_deleted = timedelta(seconds=keep_deleted)
+
+    def run(self, kept_ids: Callable[[], set[bytes]], *, apply: bool) -> Collected:
+        """Collect, or only say what that would do; kept_ids gives the objects that refs need."""
+        mark = self._mark()
+        unnamed = mark.unnamed(self._grace)
+        ripe, waiting = self._condemned(mark.now)
+        doomed = unnamed if not self._grace else unnamed & {i for ids in ripe.values() for i in ids}
+        objects = self._objects_in(doomed, mark) - kept_ids() if doomed else set()
+        size = sum(mark.stored[i].size for i in doomed)
+        condemned = unnamed - doomed - {i for ids in waiting.values() for i in ids}
+        if apply:
+            self._expire(mark)
+            if condemned:
+                self._condemn(condemned)
+            # What is named by now, though it was not when this run began, is spared.
+            going = doomed - (self._mark().named if doomed else set())
+            self._bucket.delete(pack_key(i) for i in going)
+            self._bucket.delete(ripe)
+        return Collected(len(objects), size, len(condemned), apply)
+
+    # --- marking --------------------------------------------------------------------------------
+
+    def _mark(self) -> _Mark:
+        stored = {i: found for found in self._bucket.every(PACKS) if (i := pack_id(found.key))}
+        logs: dict[str, list[tuple[int, datetime]]] = {}
+        for found in self._bucket.every(REFS):
+            place = record_place(found.key)
+            if place is not None:
+                logs.setdefault(place[0], []).append((place[1], found.modified))
+        times = [found.modified for found in stored.values()]
+        times += [modified for log in logs.values() for _, modified in log]
+        mark = _Mark(stored, max(times, default=datetime.min))
+        counting = [
+            place
+            for directory, log in logs.items()
+            for place in self._counting(directory, log, mark.now)
+        ]
+        for (directory, gen, modified), record in zip(
+            counting, self._workers.map(self._record, counting), strict=True
+        ):
+            if record is None:
+                continue
+            is_last = gen == logs[directory][0][0]
+            if is_last and record.move.new is None and modified <= mark.now - self._keep_deleted:
+                self._note_expired(mark, directory, record, logs[directory])
+            else:
+                mark.named.update(ref.id for ref in record.packs)
+        return mark
+
+    def _counting(
+        self, directory: str, log: list[tuple[int, datetime]], now: datetime
+    ) -> Iterator[tuple[str, int, datetime]]:
+        """The records of a log that count, which lists the newest first."""
+        recent = now - self._grace
+        after: datetime | None = None
+        for gen, modified in log:
+            if after is not None and after <= recent:
+                return
+            yield directory, gen, modified
+            after = modified
+
+    def _record(self, place: tuple[str, int, datetime]) -> Record | None:
+        key = record_key(place[0], place[1])
+        try:
+            return decode(self._bucket.get(key), key)
+        except Absent:  # of a ref that another collection let go of this moment
+            return None
+
+    def _note_expired(
+        self, mark: _Mark, directory: str, last: Record, log: list[tuple[int, datetime]]
+    ) -> None:
+        if last.expired:
+            mark.leftover += [record_key(directory, gen) for gen, _ in log[1:]]
+        else:
+            mark.expired.append((directory, last))
+
+    # --- sentences ------------------------------------------------------------------------------
+
+    def _condemned(self, now: datetime) -> tuple[dict[str, set[bytes]], dict[str, set[bytes]]]:
+        """What former runs have condemned, by key: long enough ago, and not yet."""
+        ripe: dict[str, set[bytes]] = {}
+        waiting: dict[str, set[bytes]] = {}
+        for found in self._bucket.every(CONDEMNED):
+            named = {bytes.fromhex(i) for i in json.loads(self._bucket.get(found.key))["packs"]}
+            (ripe if found.modified <= now - self._grace else waiting)[found.key] = named
+        return ripe, waiting
+
+    def _condemn(self, pack_ids: Iterable[bytes]) -> None:
+        key = f"{CONDEMNED}/condemned-{secrets.token_hex(8)}"
+        self._bucket.put(key, json.dumps({"packs": sorted(i.hex() for i in pack_ids)}).encode())
+
+    def _expire(self, mark: _Mark) -> None:
+        for directory, last in mark.expired:
+            bare = last.move._replace(base=0, redo=0, info={})
+            record = Record(bare, (), last.txn, last.writer, last.written)
+            self._bucket.put(record_key(directory, bare.gen), record.encode())
+        self._bucket.delete(mark.leftover)
+
+    def _objects_in(self, pack_ids: set[bytes], mark: _Mark) -> set[bytes]:
+        found = self._workers.map(lambda i: self._ids(i, mark.stored[i].size), pack_ids)
+        return {object_id for ids in found for object_id in ids}
+
+    def _ids(self, pack: bytes, size: int) -> list[bytes]:
+        key = pack_key(pack)
+        try:
+            data = self._bucket.get_range(key, 0, min(size, packs.WHOLE))
+            front = packs.front_length(data)
+            if front > len(data):
+                data = self._bucket.get_range(key, 0, front)
+            opened = Pack(Ref(pack, size, front, b"", 0), data[:front], lambda start, end: b"")
+        except (Absent, Corrupt):
+            return []
+        return opened.ids()

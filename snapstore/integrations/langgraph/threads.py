@@ -1,0 +1,147 @@
+"""Threads of LangGraph in a store: each is a session, each checkpoint a turn of its line.
+
+The line holds the checkpoints of all branches and namespaces in the order in which they came in;
+which one follows which is said by their parent ids. So going back to a turn of the line, or a fork
+made there, is a thread that ends with what had come in until then.
+
+    put         a turn, with what the thread shows as history and scratchpad
+    writes      become part of the last turn: the ref moves to a snapshot with the same parent
+    copy        a ref to the same snapshot
+    delete      the ref goes; undo brings it back, until gc takes what nothing else reaches
+    keep        the turns that stay are laid out as a line of their own
+
+A writer never fails because another was faster: what it has goes on top of what came in meanwhile,
+for neither checkpoints nor writes are found by their position.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from snapstore import refs, values
+from snapstore.engine import Move, Update
+from snapstore.errors import NotFound, RefMoved
+from snapstore.integrations.langgraph import turns
+from snapstore.integrations.langgraph.bodies import Bodies
+from snapstore.integrations.langgraph.index import Held, Index
+from snapstore.integrations.langgraph.lines import Laid, Turn, laid_out
+from snapstore.integrations.langgraph.shown import Shown, shown_by
+from snapstore.integrations.langgraph.turns import Checkpoint, Key, Place, Stored, Typed, Write
+from snapstore.integrations.names import facts, outside_id, session_name
+from snapstore.model.maps import Link
+from snapstore.objects import Stage
+from snapstore.store import Store
+
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A checkpoint as it is put: its values serialised, or those of its parent."""
+
+    key: Key
+    parent: str | None
+    label: str
+    rest: Typed
+    metadata: Typed
+    versions: Mapping[str, str | int | float]
+    changed: Mapping[str, Typed]
+    unchanged: frozenset[str] = frozenset()
+    """Channels whose value is that of the parent."""
+
+
+@dataclass(slots=True)
+class _Thread:
+    index: Index
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class Threads:
+    """The threads of a store. Several threads of the process may use one."""
+
+    def __init__(self, kept_in: Store) -> None:
+        self._store = kept_in
+        self._objects = kept_in.objects
+        self._engine = kept_in.engine
+        self._bodies = Bodies(kept_in.objects)
+        self._threads: OrderedDict[str, _Thread] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    @contextmanager
+    def _at(self, thread: str) -> Iterator[tuple[Index, Move | None]]:
+        """The index of a thread as it is now, and the last move of its ref, for one to use.
+
+        Of two indexes of one thread, should it be forgotten in between, each stands by itself:
+        whether a ref may move is decided by the engine.
+        """
+        name = session_name(thread)
+        with self._mutex:
+            found = self._threads.setdefault(name, _Thread(Index(self._objects)))
+            self._threads.move_to_end(name)
+            while len(self._threads) > _REMEMBERED:
+                self._threads.popitem(last=False)
+        with found.lock:
+            tip = refs.live(self._engine, refs.SESSIONS + name)
+            found.index.follow(tip.new if tip else None)
+            yield found.index, tip
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def ids(self) -> list[str]:
+        """Every session, as a thread is called; one without checkpoints is an empty thread."""
+        return [
+            outside_id(self._engine, tip, tip.ref.removeprefix(refs.SESSIONS))
+            for tip in self._engine.tips(refs.SESSIONS)
+            if tip.new
+        ]
+
+    def latest(self, thread: str, namespace: str) -> Key | None:
+        """The checkpoint with the greatest id of a namespace."""
+        with self._at(thread) as (index, _):
+            name = index.latest.get(namespace)
+            return None if name is None else Key(namespace, name)
+
+    def keys(self, thread: str) -> list[Key]:
+        """All checkpoints, the greatest id first."""
+        with self._at(thread) as (index, _):
+            return sorted(index.checkpoints, key=lambda key: key.checkpoint, reverse=True)
+
+    def checkpoint(self, thread: str, key: Key) -> Checkpoint | None:
+        """A checkpoint of a thread. Raises ObjectMissing or Corrupt."""
+        with self._at(thread) as (index, _):
+            return index.checkpoint(key)
+
+    def writes(self, thread: str, key: Key) -> list[tuple[Place, Write]]:
+        """The writes to a checkpoint, in the order in which LangGraph applies them."""
+        with self._at(thread) as (index, _):
+            found = index.writes_to(key)
+        return sorted(found.items(), key=lambda item: (item[1].path, *item[0]))
+
+    def load(self, stored: Stored) -> Typed:
+        """A serialised value. Raises ObjectMissing or Corrupt."""
+        return turns.load(stored, self._bodies)
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def put(self, thread: str, given: Given) -> None:
+        """Keep a checkpoint, in place of one with the same key; durable when it returns."""
+        with self._until_granted(thread) as attempts:
+            for index, tip, stage in attempts:
+                entries, shown = self._staged(given, index, stage)
+                covered = len(index.turns)
+                page = index.put_page(stage) if index.page_due() else None
+                if page is not None:
+                    entries[turns.INDEX] = Link(page)
+                meta = {"checkpoint_id": given.key.checkpoint, "checkpoint_ns": given.key.namespace}
+                turn = Turn(given.label, self._store.clock(), values.encode(meta), shown, entries)
+                head = turn.put(index.head, self._objects, stage)
+                self._commit(thread, head, "save", tip, stage)
+                index.added(head, Held(given.key, frozenset()))
+                if page is not None:
+                    index.page_kept(page, covered)
+"""PLACEHOLDER"""

@@ -1,0 +1,227 @@
+"""Taking a text out of a store for good: a key that was leaked, a name that had no business there.
+
+    1. every turn that a session, a tag or the captures of a hook reach, or that the reflog says
+       they reached, is written again without the text, and so is what their moves tell of imports
+    2. the refs move to the new turns. Lines that only the reflog reached come first, one move each,
+       so that NAME@{1} and so on still lead to them; the last move is where the ref stood. Each
+       says ``purge``, when, and how much was changed, never what. Undo does not pass them. A
+       session that was deleted is deleted again, and undo brings it back without the text
+    3. the old objects and the moves that led to them are dropped from the store's files
+
+Killed on the way it can be run again: what it finds is then what is left to do. A session that a
+program holds open stands on turns that are gone; its next save gets RefMoved and keeps its state.
+
+Signed thinking in which the text stood is changed like everything else. Its signature does not fit
+any more, so a provider may refuse to go on with such a history.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from snapstore import refs
+from snapstore.chunks import pieces_of
+from snapstore.engine import Kind, Move, Update
+from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused
+from snapstore.maintenance.reach import Reach
+from snapstore.maintenance.rewrite import Rewriter, Unwanted
+from snapstore.model.layout import LAYOUT
+from snapstore.objects import Stage
+
+if TYPE_CHECKING:
+    from snapstore.store import Store
+
+_LINKS = ("forked_from", "source")
+_TRIES = 8
+
+
+@runtime_checkable
+class Discarding(Protocol):
+    """An engine that can let go of what nothing is to reach any more."""
+
+    def discard(self, objects: Collection[bytes], before: Mapping[str, int]) -> int:
+        """Drop these objects, and of each ref here the moves before the given one, for good.
+
+        No byte of them is left in any file when it returns. How many of the objects there were
+        comes back; one that is not there is passed over. Nothing that stays refers to them.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge did, or would do."""
+
+    sessions: tuple[str, ...]
+    """The refs that lead to something that holds the text, as `session NAME`, `tag NAME`."""
+    turns: int
+    messages: int
+    values: int
+    """Values of scratchpads."""
+    files: int
+    signed_thinking: int
+    """Messages in which signed thinking had to be changed."""
+    elsewhere: tuple[str, ...]
+    """Refs of other kinds that hold the text, which purge does not know how to change."""
+    objects: int
+    """Old objects that are dropped."""
+    applied: bool
+
+
+def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
+    """Replace a text in everything that the store holds, and drop what held it.
+
+    Without ``apply`` nothing is written. Raises InvalidInput for a text that is too short, Refused
+    when the engine can drop nothing, Corrupt and ObjectMissing when a turn cannot be read; then
+    nothing was changed.
+    """
+    engine = store.engine
+    if apply and not isinstance(engine, Discarding):
+        raise Refused(
+            "a store of this kind cannot drop what it once held",
+            hint="pull it into a local store, purge there, and push that to a new place",
+        )
+    unwanted = Unwanted(text)
+    rewriter = Rewriter(store.objects, unwanted)
+    touched: dict[str, None] = {}
+    with Stage(store.objects) as stage:
+        rewriter.use(stage)
+        for _ in range(_TRIES):
+            plans = list(_plans(store, rewriter))
+            touched |= {plan.tip.ref: None for plan in plans}
+            changed = rewriter.changed
+            if not apply or _carried_out(store, plans, stage, changed):
+                break
+        else:
+            raise RefMoved("the store", None, None)
+    doomed = _doomed(store, rewriter, unwanted, plans if not apply else [])
+    if apply and isinstance(engine, Discarding):
+        dropped = engine.discard(doomed, dict(_first_that_counts(store)))
+    else:
+        dropped = len(doomed)
+    return Purged(
+        sessions=tuple(map(refs.described, touched)),
+        turns=changed["turns"],
+        messages=changed["messages"],
+        values=changed["values"],
+        files=changed["files"],
+        signed_thinking=changed["signed_thinking"],
+        elsewhere=tuple(_elsewhere(store, unwanted)),
+        objects=dropped,
+        applied=apply,
+    )
+
+
+# --- the moves that count -----------------------------------------------------------------------
+
+
+def _histories(store: Store) -> dict[str, list[Move]]:
+    """The moves of each ref that points at snapshots, oldest first, from its last purge on."""
+    found: dict[str, list[Move]] = {}
+    ended: dict[str, bool] = {}
+    for move in store.engine.reflog():
+        if not move.ref.startswith(refs.OF_SNAPSHOTS):
+            continue
+        is_purge = move.op == refs.PURGE
+        ended.setdefault(move.ref, False)
+        moves = found.setdefault(move.ref, [])
+        if moves and moves[-1].op == refs.PURGE and not is_purge:
+            ended[move.ref] = True
+        if not ended[move.ref]:
+            moves.append(move)
+    return {ref: moves[::-1] for ref, moves in found.items()}
+
+
+def _first_that_counts(store: Store) -> Iterator[tuple[str, int]]:
+    """Of each ref that was purged the first move that stays."""
+    for ref, moves in _histories(store).items():
+        if moves[0].op == refs.PURGE:
+            yield ref, moves[0].gen
+
+
+# --- what is to be done to each ref -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One ref that led to the text."""
+
+    tip: Move
+    """Its last move."""
+    heads: tuple[bytes, ...]
+    """What it leads to from now on, one after the other; the last is where it stands."""
+    info: Mapping[str, Any]
+
+
+def _plans(store: Store, rewriter: Rewriter) -> Iterator[_Plan]:
+    for moves in _histories(store).values():
+        old = [move.new for move in moves if move.new is not None]
+        new = [rewriter.turn(head) for head in old]
+        info = _facts(store, moves, rewriter)
+        if new != old or any(_told(move, rewriter) != move.info for move in moves):
+            yield _Plan(moves[-1], tuple(_apart(store, new)), info)
+
+
+def _apart(store: Store, heads: list[bytes]) -> list[bytes]:
+    """The last of these turns and, in front of it, those that do not lie on its line."""
+    objects = store.objects.snapshots
+    last = heads[-1]
+    length = objects.record(last).turn
+    kept: list[bytes] = []
+    for head in dict.fromkeys(heads):
+        turn = objects.record(head).turn
+        if turn > length or objects.at_turn(last, turn) != head:
+            kept.append(head)
+    return [*kept, last]
+
+
+def _told(move: Move, rewriter: Rewriter) -> dict[str, Any]:
+    """What a move tells, without the text, and of what has become of what it refers to."""
+    info = dict(rewriter.value(dict(move.info)))
+    if LAYOUT in info:
+        info[LAYOUT] = rewriter.layout(move.info[LAYOUT])
+    if "forked_from" in info:
+        info["forked_from"] = rewriter.turn(move.info["forked_from"])
+    for face in ("back", "forth", "files"):
+        if move.info.get(face):
+            info[face] = {**info[face], "tree": rewriter.tree(move.info[face]["tree"])}
+    return info
+
+
+def _facts(store: Store, moves: list[Move], rewriter: Rewriter) -> dict[str, Any]:
+    """What the moves of a ref tell that must not be lost: its fork, and what it was imported from."""
+    facts: dict[str, Any] = {}
+    tip = moves[-1]
+    born = next((move for move in moves if move.gen == tip.born), None)
+    for move in (born, *moves):
+        told = _told(move, rewriter) if move is not None else {}
+        if move is born and "forked_from" in told:
+            facts["forked_from"] = told["forked_from"]
+        facts |= {key: told[key] for key in ("source", LAYOUT) if key in told}
+    return facts
+
+
+def _carried_out(
+    store: Store, plans: list[_Plan], stage: Stage, changed: Mapping[str, int]
+) -> bool:
+    """Move the refs; False when another writer moved one of them first."""
+    record = {"turns": changed["turns"], "messages": changed["messages"]}
+    for plan in plans:
+        tip = plan.tip
+        head, gen = tip.new, tip.gen
+        info = {**plan.info, "purged": {**record, "files": changed["files"]}}
+        for new in plan.heads:
+            update = Update(
+                tip.ref, new, head, refs.PURGE, store.clock(), info, at=gen, base=0, born=gen + 1
+            )
+            try:
+                stage.commit(update)
+            except RefMoved:
+                return False
+            head, gen = new, gen + 1
+        if tip.new is None:
+            last = Update(tip.ref, None, head, tip.op, store.clock(), _of_names(tip), at=gen)
+            stage.commit(last)
+    return True

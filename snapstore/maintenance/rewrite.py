@@ -1,0 +1,384 @@
+"""Turns written again without a text, and with them all that refers to them.
+
+Whatever does not hold the text, and refers to nothing that does, stays the very object that it is:
+lines keep their unchanged beginnings, and sessions share what they shared. Turn numbers, labels and
+times stay; ids become others, since an id is the hash of the content.
+
+The text is taken out of messages, values of the scratchpad (and keys), files (and names, and where
+links lead), labels, metadata, and the rows of imported transcripts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
+from typing import Any
+
+from snapstore import values
+from snapstore.errors import InvalidInput
+from snapstore.ids import SIZE
+from snapstore.maintenance.redact import change_strings, change_text, signed_thinking
+from snapstore.model.layout import Layout
+from snapstore.model.maps import INLINE, Inline, Leaf, Link, Value
+from snapstore.model.pages import RAW, PageRow, Part, decode_page, encode_page
+from snapstore.model.snapshot import Record
+from snapstore.objects import Objects, Stage
+from snapstore.worktree.files import content_of
+from snapstore.worktree.tree import (
+    DIR,
+    FILE,
+    SYMLINK,
+    Entry,
+    Root,
+    Trees,
+    decode_entry,
+    put_root,
+)
+
+SHORTEST = 4
+"""Fewest bytes of a text that is taken out: a shorter one would be in everything."""
+
+_MARKS = (b"[purged]", b"*****", b"-----")
+
+
+class Unwanted:
+    """A text in all the forms in which it may have been saved."""
+
+    def __init__(self, text: str) -> None:
+        """Raises InvalidInput for a text that is too short."""
+        raw = text.encode("utf-8", "surrogatepass")
+        if len(raw) < SHORTEST:
+            raise InvalidInput(f"a text of fewer than {SHORTEST} bytes is in everything")
+        forms = [raw]
+        # As it stands in JSON, and in JSON that is a string in JSON: the arguments of tool calls.
+        for _ in range(2):
+            for plain in (True, False):
+                escaped = [_escaped(form, plain) for form in forms]
+                forms += [form for form in escaped if form not in forms]
+        forms += [text.encode(code, "surrogatepass") for code in ("utf-16-le", "utf-16-be")]
+        self._forms = sorted(forms, key=len, reverse=True)
+        self._mark = next(mark for mark in _MARKS if not any(form in mark for form in forms))
+        self.longest = len(self._forms[0])
+
+    def is_in(self, content: bytes) -> bool:
+        """Whether the text stands in these bytes, in whatever form."""
+        return any(form in content for form in self._forms)
+
+    def without(self, content: bytes) -> bytes:
+        """The bytes with a mark in its place."""
+        for form in self._forms:
+            content = content.replace(form, self._mark)
+        return content
+
+
+def _escaped(form: bytes, plain: bool) -> bytes:
+    text = form.decode("utf-8", "surrogatepass")
+    return json.dumps(text, ensure_ascii=plain)[1:-1].encode("utf-8", "surrogatepass")
+
+
+class Rewriter:
+    """Old objects and the new ones that stand for them; new ones are put into a stage.
+
+    ``changed`` counts what the text was taken out of: turns, messages, values, files, rows, and
+    messages with signed thinking in which it stood.
+    """
+
+    def __init__(self, objects: Objects, unwanted: Unwanted) -> None:
+        self._objects = objects
+        self._trees = Trees(objects)
+        self._unwanted = unwanted
+        self._stage = Stage(objects)
+        self._new: dict[bytes, bytes] = {}
+        """What turns, nodes, trees, pages and layouts have become; mostly what they were."""
+        self._new_values: dict[bytes, bytes] = {}
+        self._new_bytes: dict[bytes, bytes] = {}
+        self._clean_nodes: set[bytes] = set()
+        self.changed: Counter[str] = Counter()
+
+    def use(self, stage: Stage) -> None:
+        """Put new objects into this stage from now on. What was made before must be in the store
+        by then, or in the stage."""
+        self._stage = stage
+
+    def replaced(self) -> Iterator[bytes]:
+        """Every object that another one stands for now."""
+        for known in (self._new, self._new_values, self._new_bytes):
+            yield from (old for old, new in known.items() if old != new)
+
+    # --- turns ------------------------------------------------------------------------------------
+
+    def turn(self, head: bytes) -> bytes:
+        """What a turn has become, and with it the turns before it."""
+        waiting: list[tuple[bytes, Record]] = []
+        here: bytes | None = head
+        while here is not None and here not in self._new:
+            record = self._objects.snapshots.record(here)
+            waiting.append((here, record))
+            here = record.parent
+        for old, record in reversed(waiting):
+            self._new[old] = self._turn(old, record)
+        return self._new[head]
+
+    def _turn(self, old: bytes, record: Record) -> bytes:
+        new = record._replace(
+            parent=self._new[record.parent] if record.parent else None,
+            history=self._history(record.history),
+            scratchpad=self._map(record.scratchpad, self._scratchpad_changes),
+            files=self.tree(record.files) if record.files else None,
+            rows=self._page(record.rows) if record.rows else None,
+            label=self.text(record.label),
+            worktree=self.text(record.worktree),
+            meta=self._encoded(record.meta) if record.meta else b"",
+        )
+        if new == record:
+            return old
+        self.changed["turns"] += 1
+        made, _ = self._objects.snapshots.create(
+            new.parent,
+            self._stage.put_snapshot,
+            time=new.time,
+            history=new.history,
+            scratchpad=new.scratchpad,
+            files=new.files,
+            label=new.label,
+            meta=new.meta,
+            worktree=new.worktree,
+            partial=new.partial,
+            rows=new.rows,
+        )
+        return made
+
+    def text(self, text: str) -> str:
+        """A text without the unwanted one."""
+        return change_text(text, "", self._change)
+
+    def value(self, value: Any) -> Any:
+        """A value without the text, in its keys too."""
+        return change_strings(value, self._change, keys=True)
+
+    def _change(self, name: bytes, content: bytes) -> bytes:
+        return self._unwanted.without(content)
+
+    # --- histories --------------------------------------------------------------------------------
+
+    def _history(self, tip: bytes | None) -> bytes | None:
+        if tip is None:
+            return None
+        lists = self._objects.lists
+        nodes = list(lists.reachable(tip, self._new))
+        for node_id, node in reversed(nodes):
+            ids = [node.ids[at : at + SIZE] for at in range(0, len(node.ids), SIZE)]
+            new = [self._content(message, "messages") for message in ids]
+            prev = self._new[node.prev] if node.prev is not None else None
+            made: bytes | None = node_id
+            if prev != node.prev or new != ids:
+                made = lists.append(prev, new, self._stage.put_node)
+            assert made is not None  # a node holds items
+            self._new[node_id] = made
+        return self._new[tip]
+
+    def _content(self, content_id: bytes, kind: str) -> bytes:
+        """What an object that holds an encoded value has become."""
+        known = self._new_values.get(content_id)
+        if known is None:
+            content = self._objects.content(content_id)
+            changed = self._encoded(content)
+            known = content_id
+            if changed != content:
+                known = self._stage.put_content(changed)
+                self.changed[kind] += 1
+                if kind == "messages" and signed_thinking(
+                    values.decode(content), values.decode(changed)
+                ):
+                    self.changed["signed_thinking"] += 1
+            self._new_values[content_id] = known
+        return known
+
+    def _encoded(self, encoded: bytes) -> bytes:
+        if not self._unwanted.is_in(encoded):
+            return encoded
+        before = values.decode(encoded)
+        after = self.value(before)
+        return encoded if after == before else values.encode(after, allow_bytes=True)
+
+    # --- maps -------------------------------------------------------------------------------------
+
+    def _map(
+        self, root: bytes | None, changes_in: Callable[[Leaf], dict[bytes, Value | None]]
+    ) -> bytes | None:
+        """What a map has become. Parts that hold nothing of the text are looked at once."""
+        if root is None or root in self._clean_nodes:
+            return root
+        if root in self._new:
+            return self._new[root]
+        changes: dict[bytes, Value | None] = {}
+        branches: list[bytes] = []
+        for node_id, node in self._objects.maps.reachable(root, self._clean_nodes):
+            if not isinstance(node, Leaf):
+                branches.append(node_id)
+                continue
+            found = changes_in(node)
+            changes |= found
+            if not found:
+                self._clean_nodes.add(node_id)
+        if not changes:
+            self._clean_nodes.update(branches)
+            return root
+        made = self._objects.maps.update(root, changes, self._stage.put_node)
+        assert made is not None  # entries are changed, not taken out
+        self._new[root] = made
+        return made
+
+    def _scratchpad_changes(self, leaf: Leaf) -> dict[bytes, Value | None]:
+        changes: dict[bytes, Value | None] = {}
+        for key, value in leaf.entries.items():
+            new_key, new = self._unwanted.without(key), self._stored(value)
+            if new_key != key:
+                changes[key] = None
+                new_key = _free(new_key, leaf.entries, changes)
+            if (new_key, new) != (key, value):
+                changes[new_key] = new
+                self.changed["values"] += 1
+        return changes
+
+    def _stored(self, value: Value) -> Value:
+        if isinstance(value, Link):
+            return Link(self._content(value.id, "linked values"))
+        changed = self._encoded(value.content)
+        if len(changed) <= INLINE or changed == value.content:
+            return Inline(changed)
+        return Link(self._stage.put_content(changed))
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def tree(self, root_id: bytes) -> bytes:
+        """What a file tree has become."""
+        if root_id not in self._new:
+            root = self._trees.root(root_id)
+            entries = self._directories(root.entries)
+            made = root_id
+            if entries != root.entries:
+                made = put_root(Root(root.mode, entries), self._stage.put_node)
+            self._new[root_id] = made
+        return self._new[root_id]
+
+    def _directories(self, entries: bytes | None) -> bytes | None:
+        """What a directory has become, those below it first: without recursion, for trees may be
+        deep."""
+        todo = [] if entries is None else [entries]
+        while todo:
+            below = list(self._unknown_below(todo[-1]))
+            todo += below
+            if not below:
+                here = todo.pop()
+                made = self._map(here, self._directory_changes)
+                assert made is not None  # a directory that is not empty stays so
+                self._new[here] = made
+        return None if entries is None else self._new[entries]
+
+    def _unknown_below(self, entries: bytes) -> Iterator[bytes]:
+        if entries in self._new:
+            return
+        for _, node in self._objects.maps.reachable(entries, self._clean_nodes):
+            for name, value in node.entries.items() if isinstance(node, Leaf) else ():
+                children = decode_entry(value, name).children
+                if children is not None and children not in self._new:
+                    yield children
+
+    def _directory_changes(self, leaf: Leaf) -> dict[bytes, Value | None]:
+        changes: dict[bytes, Value | None] = {}
+        for name, value in leaf.entries.items():
+            entry = decode_entry(value, name)
+            new_name, new = self._unwanted.without(name), self._entry(entry)
+            if new_name != name:
+                changes[name] = None
+                new_name = _free(new_name, leaf.entries, changes)
+            if (new_name, new) != (name, entry):
+                changes[new_name] = Inline(new.packed())
+        return changes
+
+    def _entry(self, entry: Entry) -> Entry:
+        target = entry.target
+        if target is None:
+            return entry
+        if entry.kind == DIR:
+            return entry._replace(target=self._new[target])
+        if entry.kind == SYMLINK:
+            return entry._replace(target=self._unwanted.without(target))
+        if entry.kind != FILE or self._bytes(target) == target:
+            return entry
+        changed = self._bytes(target)
+        size = sum(map(len, content_of(self._objects, changed)))
+        return entry._replace(target=changed, size=size)
+
+    def _bytes(self, content_id: bytes) -> bytes:
+        """What an object that holds bytes as they are has become."""
+        known = self._new_bytes.get(content_id)
+        if known is None:
+            known = content_id
+            if self._is_in_bytes(content_id):
+                whole = self._objects.content(content_id)
+                known = self._stage.put_content(self._unwanted.without(whole))
+                self.changed["files"] += 1
+            self._new_bytes[content_id] = known
+        return known
+
+    def _is_in_bytes(self, content_id: bytes) -> bool:
+        before = b""
+        for piece in content_of(self._objects, content_id):
+            window = before + piece
+            if self._unwanted.is_in(window):
+                return True
+            before = window[-self._unwanted.longest :]
+        return False
+
+    # --- imported transcripts ---------------------------------------------------------------------
+
+    def layout(self, layout_id: bytes) -> bytes:
+        """What the layout of an imported file has become."""
+        if layout_id not in self._new:
+            old = Layout.decode(self._objects.content(layout_id), layout_id)
+            new = Layout(
+                tuple(map(self.turn, old.heads)),
+                self._page(old.rest) if old.rest is not None else None,
+                self._bytes(old.end) if old.end is not None else None,
+            )
+            made = layout_id if new == old else self._stage.put_node(new.encode())
+            self._new[layout_id] = made
+        return self._new[layout_id]
+
+    def _page(self, page_id: bytes) -> bytes:
+        if page_id not in self._new:
+            old = decode_page(self._objects.content(page_id), page_id)
+            new = [self._row(row) for row in old]
+            made = page_id
+            if new != old:
+                made = self._stage.put_content(encode_page(new))
+                self.changed["pages"] += 1
+            self._new[page_id] = made
+        return self._new[page_id]
+
+    def _row(self, row: PageRow) -> PageRow:
+        value = self._in_row(row.value, raw=row.style == RAW)
+        return row._replace(gap=self._unwanted.without(row.gap), value=value)
+
+    def _in_row(self, value: Any, *, raw: bool) -> Any:
+        """A value of a row, which is not deep: what is large in it is a part."""
+        kind = type(value)
+        if kind is Part:
+            return Part(self._bytes(value.id) if raw else self._content(value.id, "row parts"))
+        if kind is bytes:
+            return self._unwanted.without(value)
+        if kind is list:
+            return [self._in_row(member, raw=raw) for member in value]
+        if kind is dict:
+            return {self.text(k): self._in_row(member, raw=raw) for k, member in value.items()}
+        return self.text(value) if kind is str else value
+
+
+def _free(key: bytes, *taken: Container[bytes]) -> bytes:
+    """A key that stands in none of these: two that held the text must not become one."""
+    while any(key in others for others in taken):
+        key += b"+"
+    return key

@@ -1,0 +1,203 @@
+"""Files on the command line: save --worktree, restore, rewind --what, show, diff, log, find."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from shell import Shell, plain
+
+EVERYTHING = "messages,scratchpad,files"
+
+
+@pytest.fixture
+def project(shell: Shell) -> Path:
+    """A directory with two saved turns of session p."""
+    root = shell.folder / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "src/a.py").write_text("a = 1\n")
+    (root / "src/gone.py").write_text("only in one\n")
+    (root / "data.bin").write_bytes(b"\0\1\2")
+    (root / "link").symlink_to("src/a.py")
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "x.log").write_text("ignored")
+    shell.ok("save", "-s", "p", "-m", "one", "--worktree", str(root))
+    (root / "src/a.py").write_text("a = 2\nb = 3\n")
+    (root / "src/gone.py").rename(root / "moved.py")
+    (root / "data.bin").write_bytes(b"\0\1\2\3")
+    (root / "new.txt").write_text("needle in a file\n")
+    (root / "src/a.py").chmod(0o755)
+    shell.ok("save", "-m", "two")
+    return root
+
+
+def test_a_save_captures_the_directory_that_head_remembers(shell: Shell, project: Path) -> None:
+    files = shell.ok("show", "p@2", "--json").json["files"]
+    assert files["new.txt"]["size"] == 17 and files["src/a.py"]["mode"] == 0o755
+    assert files["link"] == {
+        "kind": "symlink", "mode": 0o777, "size": 0, "id": None, "target": "src/a.py",
+        "mtime": files["link"]["mtime"],
+    }  # fmt: skip
+    assert "x.log" not in files
+    assert [s["files"] for s in shell.ok("log", "p", "--json").json["snapshots"]] == [5, 6]
+
+
+def test_status_tells_whether_the_directory_differs_from_head_and_how(
+    shell: Shell, project: Path
+) -> None:
+    assert shell.ok("status", "--json").json["dirty"] is False
+    (project / "new.txt").unlink()
+    (project / "src/b.py").write_text("b")
+    assert shell.ok("status", "--json").json["dirty"] is True
+    told = shell.ok("status").out
+    assert "- new.txt" in told and "+ src/b.py" in told and "2 paths differ from HEAD" in told
+
+
+def test_reading_files_of_a_turn_changes_nothing(shell: Shell, project: Path) -> None:
+    def seen() -> dict[str, int]:
+        paths = [p for p in shell.store.rglob("*") if "cache" not in p.parts]
+        return {str(p): p.lstat().st_mtime_ns for p in [*paths, *project.rglob("*")]}
+
+    before = seen()
+    for command in (["status"], ["show", "p"], ["log", "p"], ["diff", "p@1", "p@2"], ["find", "x"]):
+        shell(*command)
+    for command in (["restore", "p@1"], ["rewind", "p@1", "--what", "files"]):
+        shell.ok(*command, "--dry-run")
+    assert seen() == before
+
+
+def test_show_prints_a_file_to_the_byte_a_link_a_listing(shell: Shell, project: Path) -> None:
+    assert shell.ok("show", "p@1:src/a.py").out == "a = 1\n"
+    assert shell.ok("show", "p@1:data.bin").out == "\0\1\2"
+    assert shell.ok("show", "p@1:link").out == "src/a.py\n"
+    listed = [line.split()[-1] for line in shell.ok("show", "p@1:src").lines]
+    assert listed == ["src/a.py", "src/gone.py"]
+    assert len(shell.ok("show", "p@2", "--files").lines) == 7
+    entry = shell.ok("show", "p@1:src/a.py", "--json").json["entry"]
+    assert (entry["kind"], entry["size"]) == ("file", 6)
+    for missing in ("p@1:nothing", "p@1:src/a.py/x"):
+        assert shell("show", missing).code == 3
+
+
+def test_diff_tells_added_removed_changed_and_renamed(shell: Shell, project: Path) -> None:
+    found = shell.ok("diff", "p@1", "p@2", "--json").json
+    files = found["files"]
+    assert found["equal"] is False
+    assert set(files["added"]) == {"moved.py", "new.txt"}
+    assert set(files["removed"]) == {"src/gone.py"}
+    assert set(files["changed"]) == {"data.bin", "src/a.py"}
+    assert files["renamed"] == {"moved.py": "src/gone.py"}
+    told = plain(shell.ok("diff", "p@1", "p@2", "--only", "files").lines)
+    for line in (
+        "> src/gone.py -> moved.py", "~ src/a.py  mode 0644 -> 0755", "  +b = 3", "  -a = 1",
+        "  binary, 3 -> 4 bytes", "+ new.txt  17 B",
+    ):  # fmt: skip
+        assert line in told, told
+    assert (
+        "files       2 added, 1 removed, 2 changed" in shell.ok("diff", "p@1", "p@2", "--stat").out
+    )
+    assert shell("diff", "p@1", "p@2", "--only", "files", "--exit-code").code == 1
+    assert shell("diff", "p@1", "p@1", "--exit-code").code == 0
+
+
+def test_log_touched_lists_the_turns_that_changed_a_path(shell: Shell, project: Path) -> None:
+    def turns(path: str) -> list[int]:
+        found = shell.ok("log", "p", "--touched", path, "--json").json["snapshots"]
+        return [snapshot["turn"] for snapshot in found]
+
+    assert turns("src/a.py") == [2, 1] and turns("./src/") == [2, 1]
+    assert turns("new.txt") == [2] and turns("link") == [1] and turns("sr") == []
+
+
+def test_find_looks_into_files_and_tells_each_content_once(shell: Shell, project: Path) -> None:
+    (project / "copy.txt").write_text("needle in a file\n")
+    shell.ok("save", "-m", "three")
+    matches = shell.ok("find", "needle", "--json").json["matches"]
+    assert [(m["turn"], m["where"], m["text"]) for m in matches] == [
+        (2, "files:new.txt", "needle in a file")
+    ]
+
+
+def test_rewind_with_files_and_undo_bring_the_files_along(shell: Shell, project: Path) -> None:
+    (project / "src/a.py").write_text("by hand\n")
+    moved = shell.ok("rewind", "p@1", "--what", EVERYTHING, "--json").json
+    assert moved["turn"] == 1
+    assert moved["files"]["written"] == ["data.bin", "src/a.py", "src/gone.py"]
+    assert moved["files"]["deleted"] == ["moved.py", "new.txt"]
+    assert moved["files"]["kept"] == ["x.log"]
+    assert (project / "src/a.py").read_text() == "a = 1\n"
+    back = shell.ok("undo", "-s", "p", "--json").json
+    assert back["files"]["deleted"] == ["src/gone.py"]
+    assert (project / "src/a.py").read_text() == "by hand\n"
+    again = shell.ok("redo", "-s", "p", "--json").json
+    assert again["turn"] == 1 and (project / "src/a.py").read_text() == "a = 1\n"
+
+
+def test_only_the_files_can_go_back_and_head_stays(shell: Shell, project: Path) -> None:
+    moved = shell.ok("rewind", "p@1", "--what", "files", "--json").json
+    assert moved["turn"] == 2 and moved["from"] == moved["to"]
+    assert (project / "src/a.py").read_text() == "a = 1\n"
+    shell.ok("undo", "-s", "p")
+    assert (project / "src/a.py").read_text() == "a = 2\nb = 3\n"
+
+
+def test_restore_brings_back_single_paths_wherever_it_is_called_from(
+    shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "src")
+    done = shell.ok("restore", "p@1", "src/a.py", "--store", str(shell.store), "--json").json
+    assert done["files"]["written"] == ["src/a.py"]
+    assert (project / "new.txt").exists()
+    assert shell.ok("restore", "p@1:data.bin", "--store", str(shell.store)).code == 0
+    assert (project / "data.bin").read_bytes() == b"\0\1\2"
+    assert shell("restore", "p@1", "../else", "--store", str(shell.store)).code == 3
+
+
+def test_restore_to_another_directory(shell: Shell, project: Path) -> None:
+    copy = shell.folder / "copy"
+    shell.ok("restore", "p@1", "--to", str(copy))
+    assert (copy / "src/a.py").read_text() == "a = 1\n" and not (copy / "x.log").exists()
+    assert (project / "src/a.py").read_text() == "a = 2\nb = 3\n"
+    (copy / "src/a.py").write_text("edited\n")
+    refused = shell("restore", "p@1", "--to", str(copy), "--json")
+    assert refused.code == 6 and "src/a.py" in refused.error["message"]
+    shell.ok("restore", "p@1", "--to", str(copy), "--force")
+
+
+def test_what_is_in_the_way_is_refused_with_6_and_force_goes_on(
+    shell: Shell, project: Path
+) -> None:
+    (project / "new.txt").unlink()
+    (project / ".gitignore").write_text("new.txt\n")
+    (project / "new.txt").write_text("nobody else holds this")
+    refused = shell("restore", "p@2", "--json")
+    assert refused.code == 6 and "new.txt" in refused.error["message"]
+    assert (project / "new.txt").read_text() == "nobody else holds this"
+    shell.ok("restore", "p@2", "--force")
+    assert (project / "new.txt").read_text() == "needle in a file\n"
+
+
+def test_the_home_directory_is_refused_unless_forced(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = shell.folder / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    assert shell("save", "-s", "h", "--worktree", str(home)).code == 6
+    shell.ok("save", "-s", "h", "--worktree", str(home), "--force")
+
+
+def test_a_directory_that_is_not_there_is_not_found(shell: Shell) -> None:
+    result = shell("save", "--worktree", str(shell.folder / "nothing"), "--json")
+    assert result.code == 3 and result.error["code"] == "not_found"
+
+
+def test_names_that_are_no_utf_8_are_printed_as_surrogates(shell: Shell) -> None:
+    root = shell.folder / "odd"
+    root.mkdir()
+    (Path(os.fsdecode(os.fsencode(root) + b"/bad\xff"))).write_text("odd")
+    shell.ok("save", "-s", "o", "--worktree", str(root))
+    result = shell.ok("show", "o", "--json")
+    assert list(result.json["files"]) == ["bad\udcff"] and "bad\\udcff" in result.out
+    assert "bad" in shell.ok("show", "o", "--files").out

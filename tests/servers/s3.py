@@ -1,0 +1,134 @@
+"""Object stores that the tests run on: moto in this process, and a real Ceph where it is installed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+
+from snapstore.engines.objectstore.client import Bucket
+
+BUCKET = "snapstore"
+CEPH_UP = Path(__file__).parent / "ceph_up.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An S3 server with an empty bucket."""
+
+    name: str
+    port: int
+    access_key: str = "snapaccess"
+    secret_key: str = "snapsecret"
+
+    def options(self, port: int | None = None) -> dict[str, str]:
+        """How to reach it, or what stands before it on another port."""
+        return {
+            "endpoint": f"http://127.0.0.1:{port or self.port}",
+            "region": "us-east-1",
+            "access_key_id": self.access_key,
+            "secret_access_key": self.secret_key,
+        }
+
+    def environment(self) -> dict[str, str]:
+        """The same, for processes."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def url(self) -> str:
+        """An address at which no store is yet."""
+        return f"s3://{BUCKET}/{secrets.token_hex(6)}"
+
+    def bucket(self) -> Bucket:
+        """A prefix with nothing in it."""
+        return Bucket.at(self.url(), self.options())
+
+    def make_bucket(self) -> None:
+        """Make the bucket, if there is none."""
+        boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{self.port}",
+            region_name="us-east-1",
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+        ).create_bucket(Bucket=BUCKET)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def moto() -> Iterator[Server]:
+    """moto, in a thread of this process."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    try:
+        server = Server("moto", running.get_host_and_port()[1])
+        server.make_bucket()
+        yield server
+    finally:
+        running.stop()
+
+
+def why_no_ceph() -> str | None:
+    """Why there is no Ceph to test on; None where there is one."""
+    missing = [name for name in ("ceph-mon", "ceph-osd", "radosgw") if shutil.which(name) is None]
+    return f"{', '.join(missing)} not installed: see {CEPH_UP.name} install" if missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ceph:
+    """A running cluster of one node, and its gateway."""
+
+    server: Server
+    folder: Path
+
+    def run(self, command: str, *arguments: str) -> None:
+        """Run a command of the script that started it."""
+        _script(self.folder, self.server.port, command, *arguments)
+
+
+@contextmanager
+def ceph() -> Iterator[Ceph]:
+    """A Ceph cluster of one node on loopback, gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="snapstore-ceph-"))
+    cluster = Ceph(Server("ceph", free_port()), folder)
+    try:
+        cluster.run("start")
+        cluster.server.make_bucket()
+        yield cluster
+    finally:
+        cluster.run("stop")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _script(folder: Path, port: int, *command: str) -> None:
+    more = {"CEPH_DIR": str(folder / "cluster"), "RGW_PORT": str(port)}
+    done = subprocess.run(
+        ["bash", str(CEPH_UP), *command], env=os.environ | more, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{CEPH_UP.name} {command[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
