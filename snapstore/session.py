@@ -198,6 +198,9 @@ class Session:
         return self._bound.capture(record, stage)
 
     def _unless_moved(self, head: Snapshot, on_conflict: str) -> Snapshot:
+        # HEAD may come from a process that was killed before its sync. Committing nothing still
+        # makes all that is there durable, which is what save promises of the turn it returns.
+        self._store.engine.commit([])
         tip = refs.live(self._store.engine, self._ref)
         actual = tip.new if tip else None
         if actual != head.raw_id and on_conflict == "raise":

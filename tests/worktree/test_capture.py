@@ -19,7 +19,7 @@ from nobody import as_nobody
 from pictures import fill, stamps
 
 import snapstore
-from snapstore import Refused, Session, Store
+from snapstore import Locked, Refused, Session, Store
 from snapstore.worktree import reading, statcache
 from snapstore.worktree.capture import Limits
 from snapstore.worktree.directory import Worktree
@@ -143,6 +143,48 @@ def test_what_cannot_be_read_is_listed_and_makes_the_turn_partial(nobodys: Path)
         found = kinds(session)
     assert found == {"a": "file", "closed": "unreadable", "secret": "unreadable"}
     assert session.head is not None and session.head.partial
+
+
+def test_neither_git_nor_its_variables_nor_a_bare_repository_matter(
+    session: Session, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.setenv(name, "/nowhere")
+    monkeypatch.setenv("PATH", "")
+    fill(work, {"HEAD": "ref: refs/heads/main", "objects/ab/c": "x", "refs/heads/main": "y"})
+    assert set(kinds(session)) >= {"HEAD", "objects/ab/c", "refs/heads/main"}
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.getuid() != 0, reason="needs to mount")
+def test_another_file_system_is_listed_and_left_alone(session: Session, work: Path) -> None:
+    fill(work, {"a": "1"})
+    (work / "mnt").mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "none", str(work / "mnt")]).returncode:
+        pytest.skip("cannot mount here")
+    try:
+        fill(work, {"mnt/in": "x"})
+        assert kinds(session) == {"a": "file", "mnt": "mount"}
+        assert session.head is not None and session.head.partial
+        fill(work, {"a": "2"})
+        session.restore(1)
+        assert (work / "a").read_text() == "1" and (work / "mnt/in").read_text() == "x"
+    finally:
+        subprocess.run(["umount", str(work / "mnt")], check=True)
+
+
+def test_a_capture_waits_for_a_restore_by_another_process(
+    open_store: OpenStore, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snapstore.worktree.local.LOCK_TIMEOUT", 0.1)
+    store = open_store()
+    session = store.session("s")
+    session.worktree = work
+    session.save()
+    other = Worktree(store.objects, work, store.local)
+    with other.exclusive(), pytest.raises(Locked):
+        session.save("meanwhile")
+    session.save("after")
 
 
 # --- what it need not look at ---------------------------------------------------------------------

@@ -8,6 +8,8 @@ finds the files and HEAD both as they were before or both as they should be, and
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
 import signal
 import subprocess
@@ -17,10 +19,15 @@ from pathlib import Path
 
 import pytest
 from conftest import OpenStore
-from frail import Died, DyingDisk, FullDisk, UncertainDisk
+from frail import Died, DyingDisk, FullDisk, QuickDisk, UncertainDisk
+from nobody import as_nobody
 from pictures import Picture, differing, fill, picture, stamps
 
 from snapstore import DiskError, Store, UnknownOutcome
+from snapstore.disk import Disk
+from snapstore.engines.log.engine import LogEngine
+from snapstore.worktree import moves
+from snapstore.worktree.local import Local
 
 
 def first_state(work: Path) -> None:
@@ -113,6 +120,83 @@ def test_a_restore_that_dies_at_any_call_is_all_or_nothing(
             at += 1
         assert at > 50, "a restore that has hardly any calls to die at is no test"
     assert halfway > 50 and finished > 5
+
+
+def test_a_restore_elsewhere_that_dies_at_any_call_is_all_or_nothing(
+    open_store: OpenStore, work: Path
+) -> None:
+    turns = TwoTurns(open_store(), work)
+    copy = work.parent / "copy"
+    copy.mkdir()
+    nothing = 0
+    for at in range(300):
+        store = open_store(DyingDisk(at))
+        try:
+            moves.restore_to(store, store.resolve("s@1"), copy)
+            died = False
+        except Died:
+            died = True
+        store = open_store()
+        session = store.session("look")
+        session.worktree = copy
+        session.save()  # any command that works on that directory
+        found = picture(copy)
+        assert found in ({}, turns.pictures[1]), (at, sorted(found))
+        nothing += not found
+        shutil.rmtree(copy)
+        copy.mkdir()
+        if not died:
+            break
+    assert found == turns.pictures[1] and nothing > 30
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs to become an ordinary user")
+def test_an_ordinary_user_is_taken_back_to_where_they_were_too(nobodys: Path) -> None:
+    root = nobodys / "store"
+    work = nobodys / "project"
+    with as_nobody():
+        work.mkdir()
+        turns = TwoTurns(store_at(root), work)
+        for at in range(0, 140, 3):
+            with contextlib.suppress(Died):
+                rewound(store_at(root, DyingDisk(at)), 1)
+            store = store_at(root)
+            store.session("s").save()
+            head = store.session("s").turn
+            assert turns.turn_on_disk() == head, (
+                at,
+                differing(turns.there(), turns.pictures[head]),
+            )
+            if head == 1:
+                rewound(store, 2)
+        (work / "closed").chmod(0o755)
+
+
+def store_at(root: Path, disk: Disk | None = None) -> Store:
+    """A store over any disk, which this test leaves to the end of its process."""
+    disk = disk or QuickDisk()
+    return Store(LogEngine(root, disk=disk), local=Local(root, disk))
+
+
+@pytest.mark.parametrize("call", ["rename_at", "link_at", "remove_dir_at", "set_dir_mode_at"])
+def test_a_file_that_somebody_holds_on_to_stops_the_restore_and_nothing_is_changed(
+    open_store: OpenStore, work: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    turns = TwoTurns(open_store(), work)
+    real, calls = getattr(Disk, call), 0
+
+    def busy(self: Disk, *args: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise DiskError("renaming failed: device or resource busy", errno.EBUSY)
+        real(self, *args)
+
+    monkeypatch.setattr(QuickDisk, call, busy, raising=False)
+    with pytest.raises(DiskError):
+        rewound(open_store(), 1)
+    assert calls >= 2 and turns.turn_on_disk() == 2
+    assert open_store().session("s").turn == 2
 
 
 def test_taking_back_may_itself_die_at_any_call(open_store: OpenStore, work: Path) -> None:

@@ -146,19 +146,12 @@ class _Reader:
             with path.open("rb") as file:
                 if is_bundle(file.read(len(MAGIC))):
                     return self._bundle(path)
-            data = path.read_bytes()
+            transcript = self._transcript(path)
         except OSError as error:
             raise InvalidInput(f"{path}: {error.strerror or error}") from None
-        return self._transcript(path, data, progress)
-
-    def _transcript(self, path: Path, data: bytes, progress: Progress) -> list[Imported]:
-        if self._without_secrets:
-            from snapstore.transfer.redaction import without_secrets
-
-            data = without_secrets(data)
         return import_transcript(
             self._store,
-            formats.read(data, path.name),
+            transcript,
             name=self._name,
             source=str(path.resolve()),
             origins=self._origins,
@@ -168,9 +161,9 @@ class _Reader:
     def _transcript(self, path: Path) -> Transcript:
         if not self._without_secrets:
             return formats.read_file(path)
-        from snapstore.maintenance.redact import redact_bytes
+        from snapstore.transfer.redaction import without_secrets
 
-        return formats.read(redact_bytes(path.read_bytes()), path.name)
+        return formats.read(without_secrets(path.read_bytes()), path.name)
 
     def _bundle(self, path: Path) -> list[Imported]:
         if self._name is not None or self._without_secrets:

@@ -105,6 +105,11 @@ def save_turn(
     before = session.head
     saved = session.save(label)
     run.make_current(session.name)
+    if saved.partial:
+        run.out.warn(
+            "some files could not be read: `show --files` lists them, and a restore of this turn "
+            "leaves them alone"
+        )
     run.result(_document(session, saved, saved != before), _told(saved, saved != before))
 
 

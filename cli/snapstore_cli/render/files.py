@@ -36,8 +36,9 @@ def worktree(found: FilesDiff, session: Session, look: Look) -> Iterator[str]:
     if not found:
         yield f"{name}  {session.worktree}  as in turn {session.turn}"
         return
-    changed = words.count(len(found), "path")
-    yield f"{name}  {session.worktree}  {look.style('warning', f'{changed} differ from HEAD')}"
+    verb = "differs" if len(found) == 1 else "differ"
+    told = f"{words.count(len(found), 'path')} {verb} from HEAD"
+    yield f"{name}  {session.worktree}  {look.style('warning', told)}"
     rows = [*_marked(found)]
     for role, mark, path in rows[:_LISTED]:
         yield "            " + look.style(role, f"{mark} {words.one_line(path)}")

@@ -31,6 +31,7 @@ class IndexCache:
     def __init__(self, layout: Layout, disk: Disk) -> None:
         self._layout = layout
         self._disk = disk
+        self._gave_up = False
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -120,7 +121,7 @@ class IndexCache:
             self._store_run(segment)
 
     def _store_run(self, segment: Segment) -> None:
-        if not segment.fresh_batches or not self._layout.cache.is_dir():
+        if self._gave_up or not segment.fresh_batches or not self._layout.cache.is_dir():
             return
         merge, fresh = 0, len(segment.fresh)
         for index in reversed(segment.indexes):
@@ -134,10 +135,12 @@ class IndexCache:
             return
         replaced = [index.cover for index in segment.indexes[len(segment.indexes) - merge :]]
         path = self._run_path(segment.number, cover.first, cover.last)
-        if self._disk.write_cache(path, data):
-            self._adopt_merged(segment, path, data, merge)
-            for old in replaced:
-                self._disk.remove(self._run_path(old.segment, old.first, old.last))
+        if not self._disk.write_cache(path, data):
+            self._gave_up = True  # nothing can be written there: not to be tried at every look
+            return
+        self._adopt_merged(segment, path, data, merge)
+        for old in replaced:
+            self._disk.remove(self._run_path(old.segment, old.first, old.last))
 
     def _adopt_merged(self, segment: Segment, path: Path, data: bytes, merge: int) -> None:
         segment.use_fresh_index(load(path) or Index(data), merge)

@@ -12,13 +12,23 @@ name no snapshots, so they hold for whoever has these turns in his line, under w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgpack
 
+from snapstore.errors import ObjectMissing
 from snapstore.ids import SIZE
-from snapstore.integrations.langgraph.turns import INDEX, Entries, Key, keys_of
+from snapstore.integrations.langgraph.turns import (
+    INDEX,
+    Checkpoint,
+    Entries,
+    Key,
+    Place,
+    Write,
+    checkpoint_of,
+    keys_of,
+    writes_of,
+)
 from snapstore.model.maps import Link
 from snapstore.model.snapshot import Record
 from snapstore.model.wire import damaged
@@ -57,12 +67,10 @@ class Index:
         """Be the index of the line that ends with head. Raises ObjectMissing or Corrupt."""
         if head == self.head:
             return
-        shared = self.objects.snapshots.common_ancestor(self.head, head)
-        common = self.objects.snapshots.record(shared).turn if shared else 0
-        if common < self.paged or self.head is None:
-            self._forget(0)
+        common = self._common(head)
+        if common < self.paged:
             self.paged, self.page, common = 0, None, 0
-        elif common < len(self.turns):
+        if common < len(self.turns):
             self._forget(common)
         found: list[Held] = []
         for _, record in self.objects.snapshots.line(head):
@@ -78,6 +86,14 @@ class Index:
             self._add(held)
         self.head = head
 
+    def _common(self, head: bytes | None) -> int:
+        """How many turns another line has in common with this one."""
+        try:
+            shared = self.objects.snapshots.common_ancestor(self.head, head)
+        except ObjectMissing:  # what this line was is gone
+            return 0
+        return self.objects.snapshots.record(shared).turn if shared else 0
+
     def added(self, head: bytes, held: Held) -> None:
         """A turn was put on the line, which ends with head now."""
         self._add(held)
@@ -91,15 +107,43 @@ class Index:
         self.turns[-1] = held
         self.head = head
 
+    # --- what the line holds ----------------------------------------------------------------------
+
     def record(self, turn: int) -> Record:
         """A turn of the line, as it is stored."""
         assert self.head is not None
         snapshots = self.objects.snapshots
         return snapshots.record(snapshots.at_turn(self.head, turn))
 
+    def last(self) -> Record | None:
+        """The last turn of the line; None when it is empty."""
+        return self.objects.snapshots.record(self.head) if self.head is not None else None
+
+    def at(self, key: Key) -> Record | None:
+        """The turn that holds a checkpoint."""
+        turn = self.checkpoints.get(key)
+        return self.record(turn) if turn is not None else None
+
     def entries(self, record: Record) -> Entries:
         """What the map of a turn holds; nothing for one that was saved by other means."""
         return dict(self.objects.maps.items(record.state))
+
+    def checkpoint(self, key: Key) -> Checkpoint | None:
+        """A checkpoint."""
+        record = self.at(key)
+        return checkpoint_of(self.entries(record)) if record is not None else None
+
+    def writes_to(self, key: Key) -> dict[Place, Write]:
+        """The writes to a checkpoint."""
+        found: dict[Place, Write] = {}
+        for turn in self.writes.get(key, ()):
+            there = writes_of(self.entries(self.record(turn)), key)
+            for place, write in there.items():
+                if place.index < 0 or place not in found:
+                    found[place] = write
+        return found
+
+    # --- pages ------------------------------------------------------------------------------------
 
     def page_due(self) -> bool:
         """Whether the next turn should hold a page."""
@@ -161,7 +205,3 @@ def _page(content: bytes, page_id: bytes) -> tuple[bytes | None, list[Held]]:
         raise damaged(page_id, "the page before it is no id")
     return before, held
 
-
-def keys_in(turns: Sequence[Held]) -> Iterator[Key]:
-    """The checkpoints of these turns."""
-    return (held.checkpoint for held in turns if held.checkpoint is not None)

@@ -29,7 +29,7 @@ from snapstore.errors import NotFound, RefMoved
 from snapstore.integrations.langgraph import turns
 from snapstore.integrations.langgraph.bodies import Bodies
 from snapstore.integrations.langgraph.index import Held, Index
-from snapstore.integrations.langgraph.lines import Laid, Turn, laid_out
+from snapstore.integrations.langgraph.lines import Turn, laid_anew, laid_on_top
 from snapstore.integrations.langgraph.shown import Shown, shown_by
 from snapstore.integrations.langgraph.turns import Checkpoint, Key, Place, Stored, Typed, Write
 from snapstore.integrations.names import facts, outside_id, session_name
@@ -130,18 +130,159 @@ class Threads:
 
     def put(self, thread: str, given: Given) -> None:
         """Keep a checkpoint, in place of one with the same key; durable when it returns."""
-        with self._until_granted(thread) as attempts:
-            for index, tip, stage in attempts:
-                entries, shown = self._staged(given, index, stage)
-                covered = len(index.turns)
-                page = index.put_page(stage) if index.page_due() else None
-                if page is not None:
-                    entries[turns.INDEX] = Link(page)
-                meta = {"checkpoint_id": given.key.checkpoint, "checkpoint_ns": given.key.namespace}
-                turn = Turn(given.label, self._store.clock(), values.encode(meta), shown, entries)
-                head = turn.put(index.head, self._objects, stage)
-                self._commit(thread, head, "save", tip, stage)
-                index.added(head, Held(given.key, frozenset()))
-                if page is not None:
-                    index.page_kept(page, covered)
-"""PLACEHOLDER"""
+
+        def attempt(index: Index, tip: Move | None, stage: Stage) -> None:
+            entries, shown = self._staged(given, index, stage)
+            covered = len(index.turns)
+            page = index.put_page(stage) if index.page_due() else None
+            if page is not None:
+                entries[turns.INDEX] = Link(page)
+            meta = {"checkpoint_id": given.key.checkpoint, "checkpoint_ns": given.key.namespace}
+            turn = Turn(given.label, self._store.clock(), values.encode(meta), shown, entries)
+            head = turn.put(index.head, self._objects, stage)
+            self._commit(thread, head, "save", tip, stage)
+            index.added(head, Held(given.key, frozenset()))
+            if page is not None:
+                index.page_kept(page, covered)
+
+        self._until_granted(thread, attempt)
+
+    def put_writes(
+        self, thread: str, key: Key, path: str, given: Mapping[Place, tuple[str, Typed]]
+    ) -> None:
+        """Keep writes of a task to channels, of a checkpoint that may be yet to come.
+
+        At an index from 0 up the first write stays, at one below 0 the last; durable when it
+        returns.
+        """
+
+        def attempt(index: Index, tip: Move | None, stage: Stage) -> None:
+            known = index.writes_to(key)
+            entries: turns.Entries = {}
+            for place, (channel, value) in given.items():
+                if place.index < 0 or place not in known:
+                    stored = turns.store(value, self._bodies, stage)
+                    entries |= turns.write_entries(key, place, Write(path, channel, stored))
+            if entries:
+                self._add_writes(thread, key, entries, index, tip, stage)
+
+        self._until_granted(thread, attempt)
+
+    def _add_writes(
+        self,
+        thread: str,
+        key: Key,
+        entries: turns.Entries,
+        index: Index,
+        tip: Move | None,
+        stage: Stage,
+    ) -> None:
+        last = index.last()
+        if tip is None or last is None or last.state is None:
+            shown = Shown(last.history, last.scratchpad) if last else Shown()
+            turn = Turn("writes", self._store.clock(), b"", shown, entries)
+            head = turn.put(index.head, self._objects, stage)
+            self._commit(thread, head, "save", tip, stage)
+            index.added(head, Held(None, frozenset([key])))
+            return
+        state = self._objects.maps.update(last.state, entries, stage.put_node)
+        head = stage.put_snapshot(last._replace(state=state).encode())
+        self._commit(thread, head, "save", tip, stage, base=tip.base)
+        held = index.turns[-1]
+        index.amended(head, Held(held.checkpoint, held.writes | {key}))
+
+    def copy(self, source: str, target: str) -> None:
+        """Give a thread all that another holds; nothing happens when that does not exist.
+
+        A target that is not there yet is the same line. One that is gets the other's turns on top.
+        """
+        with self._at(source) as (_, found):
+            if found is None or found.new is None or source == target:
+                return
+            info = {"forked_from": found.new, **facts(target, session_name(target))}
+            update = Update(self._ref(target), found.new, None, "fork", self._store.clock(), info)
+            with contextlib.suppress(RefMoved):
+                self._engine.commit([], update)
+                return
+
+        def attempt(index: Index, tip: Move | None, stage: Stage) -> None:
+            other = Index(self._objects)
+            other.follow(found.new)
+            head = laid_on_top(index.head, other, self._objects, stage)
+            self._commit(target, head, "fork", tip, stage)
+
+        self._until_granted(target, attempt)
+
+    def delete(self, thread: str) -> None:
+        """End a thread; nothing happens when it does not exist."""
+        with contextlib.suppress(NotFound):
+            refs.delete(self._engine, self._ref(thread), self._store.clock())
+
+    def keep(self, thread: str, choose: Callable[[Sequence[Key]], set[Key]]) -> None:
+        """Drop all checkpoints but those that are chosen, with the writes to them.
+
+        Choose may read the thread. Writes to checkpoints that have not come yet stay.
+        """
+
+        def attempt(index: Index, tip: Move | None, stage: Stage) -> None:
+            head, keys = index.head, list(index.checkpoints)
+            kept = choose(keys)
+            if tip is None or index.head != head:
+                raise RefMoved(thread, head, index.head)
+            if len(kept) < len(keys):
+                new = laid_anew(index, kept, self._objects, stage)
+                self._commit(thread, new, "prune" if new else "delete", tip, stage)
+
+        if self.keys(thread):
+            self._until_granted(thread, attempt)
+
+    # --- how a write is granted -------------------------------------------------------------------
+
+    def _until_granted(
+        self, thread: str, attempt: Callable[[Index, Move | None, Stage], None]
+    ) -> None:
+        """Try until no other writer was faster."""
+        while True:
+            with self._at(thread) as (index, tip), Stage(self._objects) as stage:
+                with contextlib.suppress(RefMoved):
+                    attempt(index, tip, stage)
+                    return
+
+    def _commit(
+        self,
+        thread: str,
+        head: bytes | None,
+        op: str,
+        tip: Move | None,
+        stage: Stage,
+        base: int | None = None,
+    ) -> None:
+        expect = tip.new if tip else None
+        info = facts(thread, session_name(thread)) if tip is None else {}
+        stage.commit(
+            Update(self._ref(thread), head, expect, op, self._store.clock(), info, base=base)
+        )
+
+    def _staged(self, given: Given, index: Index, stage: Stage) -> tuple[turns.Entries, Shown]:
+        """Stage the values of a checkpoint: the entries of its turn, and what it shows."""
+        parent_key = Key(given.key.namespace, given.parent or "")
+        parent = index.checkpoint(parent_key)
+        before = parent.values if parent is not None else {}
+        kept = {name: before[name] for name in given.unchanged if name in before}
+        for name, value in given.changed.items():
+            kept[name] = turns.store(value, self._bodies, stage, before.get(name))
+        rest, metadata = (
+            turns.store(value, self._bodies, stage, inline=turns.INLINE_REST)
+            for value in (given.rest, given.metadata)
+        )
+        checkpoint = Checkpoint(given.key, given.parent, rest, metadata, given.versions, kept)
+        showing = index.last() if given.key.namespace or parent is None else index.at(parent_key)
+        showed = Shown(showing.history, showing.scratchpad) if showing else Shown()
+        if not given.key.namespace:
+            showed = shown_by(
+                checkpoint, given.changed, (parent, showed), self._bodies, self._objects, stage
+            )
+        return turns.checkpoint_entries(checkpoint), showed
+
+    def _ref(self, thread: str) -> str:
+        return refs.SESSIONS + session_name(thread)

@@ -15,7 +15,7 @@ Types and bytes are what the serialiser made of a value, and are never decoded h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -157,18 +157,15 @@ def checkpoint_of(entries: Mapping[bytes, MapValue]) -> Checkpoint | None:
     return Checkpoint(Key(namespace, name), parent, rest, metadata, versions, values)
 
 
-def writes_of(
-    entries: Mapping[bytes, MapValue], wanted: Callable[[Key], bool] = lambda key: True
-) -> dict[Key, dict[Place, Write]]:
-    """The writes among these entries that are to checkpoints that are wanted."""
-    found: dict[Key, dict[Place, Write]] = {}
+def writes_of(entries: Mapping[bytes, MapValue], key: Key) -> dict[Place, Write]:
+    """The writes to a checkpoint among these entries."""
+    found: dict[Place, Write] = {}
     for at in entries:
         if at.startswith(_WRITE):
             namespace, checkpoint, task, index = _unpack(at.removeprefix(_WRITE), 4)
-            key = Key(namespace, checkpoint)
-            if wanted(key):
+            if (namespace, checkpoint) == key:
                 (path, channel), stored = _get(entries, at, 2)
-                found.setdefault(key, {})[Place(task, index)] = Write(path, channel, stored)
+                found[Place(task, index)] = Write(path, channel, stored)
     return found
 
 
