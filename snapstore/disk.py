@@ -251,9 +251,7 @@ class Disk:
     def link_at(self, folder: int, name: bytes, new_folder: int, new_name: bytes) -> None:
         """Give a file or link a second name. One that is taken is an error (EEXIST)."""
         try:
-            os.link(
-                name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False
-            )
+            os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
         except OSError as error:
             raise _refused(f"putting {os.fsdecode(new_name)} in place", error) from error
 

@@ -161,7 +161,8 @@ class Session:
         with Stage(self._store.objects) as stage:
             files = self._capture(stage)
             if head is not None and label in (None, head.label) and not self._changed:
-                if files == (head.record.files, head.record.worktree, head.record.partial):
+                same = files == (head.record.files, head.record.worktree, head.record.partial)
+                if same:
                     return self._unless_moved(head, on_conflict)
             saved = self._commit(stage, files, label or "", on_conflict)
         if self._binding is not None:

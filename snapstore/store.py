@@ -147,15 +147,25 @@ class Store:
 
     def step_back(self, name: str, *, force: bool = False) -> tuple[Move, Restored | None]:
         """As undo; also what it did to files."""
+        ref = self._moved(name)
+        if not self._did_to_files(ref, "back"):
+            return refs.step_back(self.engine, ref, self.clock()), None
         from snapstore.worktree import moves
 
-        return moves.undo(self, self._moved(name), force=force)
+        return moves.undo(self, ref, force=force)
 
     def step_forth(self, name: str, *, force: bool = False) -> tuple[Move, Restored | None]:
         """As redo; also what it did to files."""
+        ref = self._moved(name)
+        if not self._did_to_files(ref, "forth"):
+            return refs.step_forth(self.engine, ref, self.clock()), None
         from snapstore.worktree import moves
 
-        return moves.redo(self, self._moved(name), force=force)
+        return moves.redo(self, ref, force=force)
+
+    def _did_to_files(self, ref: str, way: str) -> bool:
+        tip = self.engine.tip(ref)
+        return tip is not None and way in tip.info
 
     def _moved(self, name: str) -> str:
         ref = refs.SESSIONS + name

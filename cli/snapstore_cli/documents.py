@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snapstore import Session, Snapshot, Store, pairs, refs
-from snapstore.worktree.files import FileEntry
-from snapstore.worktree.restore import Restored
-from snapstore.worktree.treediff import FilesDiff
 from snapstore_cli.render.words import rfc3339
+
+if TYPE_CHECKING:
+    from snapstore.worktree.files import FileEntry
+    from snapstore.worktree.restore import Restored
+    from snapstore.worktree.treediff import FilesDiff
 
 Names = Mapping[str, Sequence[str]]
 """By id of a snapshot: the sessions and tags that stand on it."""

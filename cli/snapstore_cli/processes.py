@@ -5,15 +5,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 GRACE = 2.0
 """Seconds that a program gets to end by itself before it is killed."""
+
+_PLAIN = re.compile(r"[\w./,:@%+ -]*\w[\w./,:@%+ -]*", re.ASCII)
+_BUILTINS = frozenset({"cd", "exec", "exit", "export", "read", "set", "ulimit", "umask", "wait"})
+"""What a shell does itself, even where there is a program of that name."""
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -27,21 +33,38 @@ def start(
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stderr: int | None = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
-    """Start a command of the shell whose output is read. Raises OSError.
+    """Start a command, written as for the shell, whose output is read. Raises OSError.
 
-    When we are killed the shell is too (on Linux): it must not go on behind the back of whoever
-    takes up our work.
+    When we are killed it is too (on Linux): it must not go on behind the back of whoever takes up
+    our work. That reaches the process that we start and none that this starts in turn, so a command
+    that needs no shell is started without one.
     """
-    return subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=cwd,
-        env=env,
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        start_new_session=True,
-        preexec_fn=_dies_with(os.getpid()),
-    )
+    how: dict[str, Any] = {
+        "cwd": cwd,
+        "env": env,
+        "stdin": stdin,
+        "stdout": subprocess.PIPE,
+        "stderr": stderr,
+        "start_new_session": True,
+        "preexec_fn": _dies_with(os.getpid()),
+    }
+    words = _without_shell(command, cwd, (os.environ if env is None else env).get("PATH"))
+    if words:
+        with contextlib.suppress(OSError):  # a script that only a shell can make something of
+            return subprocess.Popen(words, **how)
+    return subprocess.Popen(["/bin/sh", "-c", command], **how)
+
+
+def _without_shell(command: str, cwd: Path | None, path: str | None) -> list[str] | None:
+    """The words of a command that is a program and its plain arguments; None for any other."""
+    if not _PLAIN.fullmatch(command):
+        return None
+    words = command.split()
+    relative = "/" in words[0] and not words[0].startswith("/")
+    program = None if relative and cwd is not None else shutil.which(words[0], path=path)
+    if program is None or words[0] in _BUILTINS:
+        return None
+    return [str(Path(program).absolute()), *words[1:]]
 
 
 def _dies_with(parent: int) -> Callable[[], None] | None:

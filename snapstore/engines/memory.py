@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
 from snapstore.errors import ObjectMissing, SnapstoreError
@@ -18,7 +18,8 @@ class MemoryEngine:
         self._mutex = threading.RLock()
         self._objects: dict[bytes, Obj] = {}
         self._moves: list[Move] = []
-        self._by_ref: dict[str, list[Move]] = {}
+        self._by_ref: dict[str, list[Move | None]] = {}
+        """The moves of each ref, number gen at gen - 1; None for one that was discarded."""
         self._closed = False
 
     def exists(self) -> bool:
@@ -91,7 +92,8 @@ class MemoryEngine:
         self._usable()
         with self._mutex:
             found = [moves[-1] for moves in self._by_ref.values()]
-        yield from sorted((m for m in found if m.ref.startswith(prefix)), key=lambda m: m.ref)
+        named = (move for move in found if move is not None and move.ref.startswith(prefix))
+        yield from sorted(named, key=lambda move: move.ref)
 
     def reflog(self) -> Iterator[Move]:
         """See ``snapstore.engine.Engine.reflog``."""
@@ -108,3 +110,14 @@ class MemoryEngine:
         self._usable()
         with self._mutex:
             return Stats(len(self._objects), sum(len(o.payload) for o in self._objects.values()))
+
+    def discard(self, objects: Collection[bytes], before: Mapping[str, int]) -> int:
+        """See ``snapstore.maintenance.purge.Discarding``."""
+        with self._mutex:
+            self._usable()
+            gone = [self._objects.pop(object_id, None) for object_id in objects]
+            self._moves = [move for move in self._moves if move.gen >= before.get(move.ref, 0)]
+            for ref, first in before.items():
+                moves = self._by_ref[ref]
+                moves[: first - 1] = [None] * (first - 1)
+            return sum(o is not None for o in gone)

@@ -244,9 +244,18 @@ class _Reader:
     """A JSON decoder that reads numbers which are not JSON as text and notes that it did."""
 
     def __init__(self) -> None:
-        self.odd: list[str] = []
-        decoder = json.JSONDecoder(parse_constant=self._odd, parse_float=self._float)
-        self.read = decoder.raw_decode
+        odd: list[str] = []
+
+        def note(token: str) -> str:  # no method: it would be a circle, and readers are made often
+            odd.append(token if len(token) <= 24 else token[:23] + "…")
+            return token
+
+        def read_float(token: str) -> float | str:
+            number = float(token)
+            return number if isfinite(number) else note(token)
+
+        self.odd = odd
+        self.read = json.JSONDecoder(parse_constant=note, parse_float=read_float).raw_decode
 
     def notes(self, line: int, offset: int) -> Iterator[Damage]:
         """What was odd about the value read last."""
@@ -254,11 +263,3 @@ class _Reader:
             numbers = ", ".join(dict.fromkeys(self.odd))
             self.odd.clear()
             yield Damage(line, offset, f"{numbers} is not a JSON number", "read as text")
-
-    def _odd(self, token: str) -> str:
-        self.odd.append(token if len(token) <= 24 else token[:23] + "…")
-        return token
-
-    def _float(self, token: str) -> float | str:
-        number = float(token)
-        return number if isfinite(number) else self._odd(token)

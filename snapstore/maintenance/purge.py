@@ -17,7 +17,7 @@ any more, so a provider may refuse to go on with such a history.
 
 from __future__ import annotations
 
-from collections import Counter
+import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from snapstore import refs
 from snapstore.chunks import pieces_of
 from snapstore.engine import Kind, Move, Update
-from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused
+from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused, SnapstoreError
 from snapstore.maintenance.reach import Reach
 from snapstore.maintenance.rewrite import Rewriter, Unwanted
 from snapstore.model.layout import LAYOUT
@@ -34,7 +34,6 @@ from snapstore.objects import Stage
 if TYPE_CHECKING:
     from snapstore.store import Store
 
-_LINKS = ("forked_from", "source")
 _TRIES = 8
 
 
@@ -96,11 +95,11 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
                 break
         else:
             raise RefMoved("the store", None, None)
-    doomed = _doomed(store, rewriter, unwanted, plans if not apply else [])
     if apply and isinstance(engine, Discarding):
+        doomed = _doomed(store, rewriter, unwanted)
         dropped = engine.discard(doomed, dict(_first_that_counts(store)))
     else:
-        dropped = len(doomed)
+        dropped = len(set(rewriter.replaced()))
     return Purged(
         sessions=tuple(map(refs.described, touched)),
         turns=changed["turns"],
@@ -158,6 +157,8 @@ class _Plan:
 def _plans(store: Store, rewriter: Rewriter) -> Iterator[_Plan]:
     for moves in _histories(store).values():
         old = [move.new for move in moves if move.new is not None]
+        if not old:
+            continue
         new = [rewriter.turn(head) for head in old]
         info = _facts(store, moves, rewriter)
         if new != old or any(_told(move, rewriter) != move.info for move in moves):
@@ -165,16 +166,23 @@ def _plans(store: Store, rewriter: Rewriter) -> Iterator[_Plan]:
 
 
 def _apart(store: Store, heads: list[bytes]) -> list[bytes]:
-    """The last of these turns and, in front of it, those that do not lie on its line."""
+    """The last of these turns and, in front of it, the ends of the lines that it does not hold."""
     objects = store.objects.snapshots
-    last = heads[-1]
-    length = objects.record(last).turn
-    kept: list[bytes] = []
-    for head in dict.fromkeys(heads):
-        turn = objects.record(head).turn
-        if turn > length or objects.at_turn(last, turn) != head:
-            kept.append(head)
-    return [*kept, last]
+    covered: set[bytes] = set()
+
+    def cover(head: bytes) -> None:
+        for turn, _ in objects.line(head):
+            if turn in covered:
+                break
+            covered.add(turn)
+
+    cover(heads[-1])
+    ends: set[bytes] = set()
+    for head in sorted(set(heads), key=lambda head: -objects.record(head).turn):
+        if head not in covered:
+            ends.add(head)
+            cover(head)
+    return [*(head for head in dict.fromkeys(heads) if head in ends), heads[-1]]
 
 
 def _told(move: Move, rewriter: Rewriter) -> dict[str, Any]:
@@ -191,7 +199,7 @@ def _told(move: Move, rewriter: Rewriter) -> dict[str, Any]:
 
 
 def _facts(store: Store, moves: list[Move], rewriter: Rewriter) -> dict[str, Any]:
-    """What the moves of a ref tell that must not be lost: its fork, and what it was imported from."""
+    """What the moves of a ref tell that must not be lost: its fork, and where it came from."""
     facts: dict[str, Any] = {}
     tip = moves[-1]
     born = next((move for move in moves if move.gen == tip.born), None)
@@ -225,3 +233,78 @@ def _carried_out(
             last = Update(tip.ref, None, head, tip.op, store.clock(), _of_names(tip), at=gen)
             stage.commit(last)
     return True
+
+
+def _of_names(tip: Move) -> dict[str, Any]:
+    return {key: tip.info[key] for key in ("to_ref",) if key in tip.info}
+
+
+# --- what is dropped ----------------------------------------------------------------------------
+
+
+def _doomed(store: Store, rewriter: Rewriter, unwanted: Unwanted) -> set[bytes]:
+    """Every object that held the text, or referred to one that did: nothing leads there now.
+
+    Also those that nothing led to before: a save that was cut off, a purge that was.
+    """
+    live = _live(store)
+    with Stage(store.objects) as throw_away:
+        rewriter.use(throw_away)
+        for object_id, kind in store.engine.ids(b"", 0):
+            if object_id not in live and kind == Kind.SNAPSHOT:
+                # One whose parts are gone already is of no use to anybody, but no harm either.
+                with contextlib.suppress(ObjectMissing, Corrupt):
+                    rewriter.turn(object_id)
+    doomed = set(rewriter.replaced())
+    for object_id, kind in store.engine.ids(b"", 0):
+        if object_id not in live and kind in (Kind.CONTENT, Kind.CHUNKED):
+            with contextlib.suppress(ObjectMissing, Corrupt):
+                if unwanted.is_in(store.objects.content(object_id)):
+                    doomed.add(object_id)
+    for object_id in list(doomed):
+        doomed.update(_pieces(store, object_id))
+    return doomed - live
+
+
+def _live(store: Store) -> set[bytes]:
+    """What is reached from the refs as they are, and from the moves that count."""
+
+    def give_up(object_id: bytes, error: SnapstoreError) -> None:
+        raise error
+
+    reach = Reach(store.objects, give_up)
+    for moves in _histories(store).values():
+        for move in moves:
+            if move.new is not None:
+                for turn in reach.line(move.new):
+                    reach.visit(turn)
+            for tree in refs.trees_of(move):
+                reach.tree(tree)
+            if LAYOUT in move.info:
+                reach.layout(move.info[LAYOUT])
+    for tip in store.engine.tips():
+        if tip.new is not None and tip.ref.startswith(refs.ARRIVING):
+            for turn in reach.line(tip.new):
+                reach.visit(turn)
+    for move in store.engine.reflog():
+        if move.new is not None and not move.ref.startswith(refs.OF_SNAPSHOTS):
+            reach.seen.add(move.new)
+    return reach.seen
+
+
+def _pieces(store: Store, object_id: bytes) -> Iterator[bytes]:
+    """The pieces of large content, at any depth."""
+    todo = [object_id]
+    while todo:
+        with contextlib.suppress(ObjectMissing):
+            o = store.engine.read(todo.pop())
+            below = pieces_of(o.payload, o.id) if o.kind == Kind.CHUNKED else []
+            yield from below
+            todo += below
+
+
+def _elsewhere(store: Store, unwanted: Unwanted) -> Iterator[str]:
+    for tip in store.engine.tips():
+        is_elsewhere = not tip.ref.startswith(refs.OF_SNAPSHOTS)
+        if is_elsewhere and tip.new and unwanted.is_in(store.objects.content(tip.new)):
+            yield tip.ref

@@ -5,7 +5,8 @@ lines keep their unchanged beginnings, and sessions share what they shared. Turn
 times stay; ids become others, since an id is the hash of the content.
 
 The text is taken out of messages, values of the scratchpad (and keys), files (and names, and where
-links lead), labels, metadata, and the rows of imported transcripts.
+links lead), labels, metadata, and the rows of imported transcripts. What another program keeps
+beside a turn is bytes in a form of its own: there as many other bytes take its place.
 """
 
 from __future__ import annotations
@@ -71,6 +72,12 @@ class Unwanted:
             content = content.replace(form, self._mark)
         return content
 
+    def masked(self, content: bytes) -> bytes:
+        """The bytes with as many others in its place."""
+        for form in self._forms:
+            content = content.replace(form, b"*" * len(form))
+        return content
+
 
 def _escaped(form: bytes, plain: bool) -> bytes:
     text = form.decode("utf-8", "surrogatepass")
@@ -93,6 +100,7 @@ class Rewriter:
         """What turns, nodes, trees, pages and layouts have become; mostly what they were."""
         self._new_values: dict[bytes, bytes] = {}
         self._new_bytes: dict[bytes, bytes] = {}
+        self._new_masked: dict[bytes, bytes] = {}
         self._clean_nodes: set[bytes] = set()
         self.changed: Counter[str] = Counter()
 
@@ -103,7 +111,7 @@ class Rewriter:
 
     def replaced(self) -> Iterator[bytes]:
         """Every object that another one stands for now."""
-        for known in (self._new, self._new_values, self._new_bytes):
+        for known in (self._new, self._new_values, self._new_bytes, self._new_masked):
             yield from (old for old, new in known.items() if old != new)
 
     # --- turns ------------------------------------------------------------------------------------
@@ -125,6 +133,7 @@ class Rewriter:
             parent=self._new[record.parent] if record.parent else None,
             history=self._history(record.history),
             scratchpad=self._map(record.scratchpad, self._scratchpad_changes),
+            state=self._map(record.state, self._state_changes),
             files=self.tree(record.files) if record.files else None,
             rows=self._page(record.rows) if record.rows else None,
             label=self.text(record.label),
@@ -146,6 +155,7 @@ class Rewriter:
             worktree=new.worktree,
             partial=new.partial,
             rows=new.rows,
+            state=new.state,
         )
         return made
 
@@ -249,6 +259,27 @@ class Rewriter:
         if len(changed) <= INLINE or changed == value.content:
             return Inline(changed)
         return Link(self._stage.put_content(changed))
+
+    def _state_changes(self, leaf: Leaf) -> dict[bytes, Value | None]:
+        changes: dict[bytes, Value | None] = {}
+        for key, value in leaf.entries.items():
+            new = self._masked(value)
+            if new != value:
+                changes[key] = new
+                self.changed["values"] += 1
+        return changes
+
+    def _masked(self, value: Value) -> Value:
+        if isinstance(value, Inline):
+            return Inline(self._unwanted.masked(value.content))
+        known = self._new_masked.get(value.id)
+        if known is None:
+            known = value.id
+            if self._is_in_bytes(value.id):
+                masked = self._unwanted.masked(self._objects.content(value.id))
+                known = self._stage.put_content(masked)
+            self._new_masked[value.id] = known
+        return Link(known)
 
     # --- files ------------------------------------------------------------------------------------
 

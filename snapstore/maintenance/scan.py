@@ -7,8 +7,10 @@ share it. A finding never holds the secret: it says where to look, how it begins
     scratchpad:KEY.path            in a value of the scratchpad
     files:PATH                     in a file
     label, meta.path               in what a save was given
-    rows[17].path                  in the transcript that a turn was imported from, where it is not
-                                   in the messages too
+    rows[17].path                  in the transcript that a turn was imported from
+    state:KEY                      in what another program keeps beside the turn, in its own form
+
+The last two mostly repeat what stands in messages: there only secrets count that were not met yet.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from snapstore.errors import Corrupt, ObjectMissing
 from snapstore.ids import SIZE, object_id
 from snapstore.maintenance.secrets import Secret, find, find_given, may_hold
 from snapstore.model.layout import LAYOUT, Layout
-from snapstore.model.maps import Inline
+from snapstore.model.maps import Inline, Link
 from snapstore.model.pages import PageRow, Part, decode_page
 from snapstore.model.snapshot import Record
 from snapstore.scratchpad import key_text
@@ -134,6 +136,7 @@ class Scan:
             _in_value("label", record.label),
             self._meta(record.meta),
             self._rows(record.rows),
+            self._state(before.state if before else None, record.state),
         )
         for part in parts:
             try:
@@ -221,6 +224,21 @@ class Scan:
                     yield from ((where, content, secret) for secret in find(content))
                 else:
                     yield from self._encoded(where, content)
+
+    def _state(self, old: bytes | None, new: bytes | None) -> Iterator[tuple[str, bytes, Secret]]:
+        for change in self._objects.maps.diff(old, new):
+            value = change.new
+            if isinstance(value, Link) and value.id in self._seen:
+                continue
+            if isinstance(value, Link):
+                self._seen.add(value.id)
+                text = self._objects.content(value.id)
+            else:
+                text = value.content if value is not None else b""
+            where = f"state:{key_text(change.key)}"
+            for secret in find(text):
+                if object_id(text[secret.start : secret.end]) not in self._told:
+                    yield where, text, secret
 
     def _encoded(
         self, where: str, encoded: bytes, name: str = ""

@@ -55,7 +55,7 @@ _PLACEHOLDER = re.compile(
     rb"|process\.env|environ|getenv|secrets?\.|config\.|self\.|settings\.|args\.|options\."
 )
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PATH = re.compile(rb"[/~.]|[A-Za-z]:[\\/]|[a-z]+://")
+_NO_VALUE = re.compile(rb"[/~.$]|[A-Za-z]:[\\/]|[a-z]+://")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[_.:-][A-Za-z]+)*[0-9]?")
 _RANDOM = 3.3
 """Bits a character from which on a text of 16 characters or more is taken for random."""
@@ -82,13 +82,13 @@ def _random_word(text: bytes) -> bool:
 
 def _given_value(text: bytes) -> bool:
     """Whether what is assigned to a name such as ``api_key`` is a secret."""
-    if _PLACEHOLDER.search(text) or _PATH.match(text) or _WORDS.fullmatch(text):
+    if _PLACEHOLDER.search(text) or _NO_VALUE.match(text) or _WORDS.fullmatch(text):
         return False
     return len(text) >= 16 and _random(text) and not _UUID.fullmatch(text)
 
 
 def _password(text: bytes) -> bool:
-    if _PLACEHOLDER.search(text) or _PATH.match(text) or _WORDS.fullmatch(text):
+    if _PLACEHOLDER.search(text) or _NO_VALUE.match(text) or _WORDS.fullmatch(text):
         return False
     return len(set(text)) >= 5 and any(c >= 65 for c in text) and not text.isalpha()
 
@@ -114,8 +114,8 @@ def _key(name: str, anchors: str, body: str, holds: Callable[[bytes], bool] | No
 
 
 _BLOCK = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_VALUE = r"""[^\s"'`\\,;<>(){}\[\]$&|]"""
-_QUOTE = r"""(?:\\{0,2}["'`])?"""
+_VALUE = r"""[^\s"'`\\,;<>(){}\[\]]"""
+_QUOTE = r"""(?:\\{0,7}["'`])?"""
 _GIVEN = rf"[\w.-]{{0,24}}{_QUOTE}\s{{0,4}}(?::=|=>|==?|:)\s{{0,4}}{_QUOTE}"
 _OF_WHAT = (
     "access", "account", "api", "auth", "client", "encryption", "master", "private", "secret",

@@ -1,12 +1,10 @@
 """Objects on their way into a store from elsewhere: each is hashed again before it is let in.
 
-They are committed in portions, without a ref: what a transfer that is cut off has brought stays,
-and the next one goes on from there. The last portion comes with the ref that makes all of it count.
+They are committed in portions: what a transfer that is cut off has brought stays, and the next one
+goes on from there. The last portion comes with the ref that makes all of it count.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from blake3 import blake3
 
@@ -16,7 +14,9 @@ from snapstore.errors import Corrupt
 from snapstore.ids import object_id
 
 PORTION = 4 << 20
-"""Bytes that are committed at once."""
+"""Bytes from which on what waits is to be committed."""
+_MOST = 8
+"""Portions that wait at most, whoever may be to hold them."""
 
 
 class Arrivals:
@@ -30,16 +30,20 @@ class Arrivals:
         """How many came in."""
         self.bytes = 0
 
-    def take(self, objects: Iterable[Obj]) -> None:
-        """Let these in. Raises Corrupt for one that is not what its id says."""
-        for o in objects:
-            self.verify(o)
-            self._waiting[o.id] = o
-            self._size += len(o.payload)
-            self.objects += 1
-            self.bytes += len(o.payload)
-            if self._size >= PORTION:
-                self.settle()
+    def take(self, o: Obj) -> None:
+        """Let an object in. Raises Corrupt for one that is not what its id says."""
+        self.verify(o)
+        self._waiting[o.id] = o
+        self._size += len(o.payload)
+        self.objects += 1
+        self.bytes += len(o.payload)
+        if self._size >= _MOST * PORTION:
+            self.settle()
+
+    @property
+    def are_many(self) -> bool:
+        """Whether what waits should be committed."""
+        return self._size >= PORTION
 
     def settle(self, update: Update | None = None) -> Move | None:
         """Commit what waits, and grant the update. Raises RefMoved; then all still waits."""

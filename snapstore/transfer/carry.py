@@ -18,13 +18,14 @@ and the captures of hooks do not: they belong to where they were made.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from snapstore import refs
-from snapstore.engine import Move, Obj, Update
+from snapstore.engine import Kind, Move, Update
 from snapstore.errors import Corrupt, NotFound, ObjectMissing, RefMoved
 from snapstore.model.layout import LAYOUT
 from snapstore.names import numbered
@@ -147,6 +148,7 @@ class _Carrying:
         self._op = op
         self._facts = facts_of(source, tip)
         self._info = {**self._facts, FROM: described} if described else self._facts
+        self._arriving = refs.ARRIVING + tip.ref
         self._arrivals = Arrivals(target.engine)
         self._relied_on: dict[bytes, None] = {}
 
@@ -211,12 +213,17 @@ class _Carrying:
     def _bring(self, name: str, tip: Move | None) -> None:
         closure = Closure(self._source.objects, self._is_there)
         for link in links_of(self._head, self._facts):
-            self._arrivals.take(self._noted(o) for o in closure.of(link))
+            for o in closure.of(link):
+                self._arrivals.take(o)
+                self._relied_on[o.id] = None
+                if o.kind == Kind.SNAPSHOT and self._arrivals.are_many:
+                    self._hold(o.id)
         ref = self._kind + name
         expect = tip.new if tip is not None else None
         update = Update(ref, self._head, expect, self._op, self._target.clock(), self._info)
         self._arrivals.settle(update)
         self._mend()
+        self._let_go()
 
     def _is_there(self, object_id: bytes) -> bool:
         found = self._target.engine.contains(object_id)
@@ -224,15 +231,29 @@ class _Carrying:
             self._relied_on[object_id] = None
         return found
 
-    def _noted(self, o: Obj) -> Obj:
-        self._relied_on[o.id] = None
-        return o
+    def _hold(self, turn: bytes) -> None:
+        """Commit what has come up to a turn, held by a ref of its own: until the session has come
+        as a whole nothing else does."""
+        tip = refs.live(self._target.engine, self._arriving)
+        expect = tip.new if tip is not None else None
+        # When another transfer of this session moved it meanwhile, what waits goes with the next.
+        with contextlib.suppress(RefMoved):
+            update = Update(self._arriving, turn, expect, "arriving", self._target.clock())
+            self._arrivals.settle(update)
+
+    def _let_go(self) -> None:
+        tip = refs.live(self._target.engine, self._arriving)
+        if tip is not None:
+            with contextlib.suppress(RefMoved):
+                last = Update(self._arriving, None, tip.new, "arrived", self._target.clock())
+                self._target.engine.commit([], last)
 
     def _mend(self) -> None:
         """Bring again what a collection of garbage took before the ref stood that now holds it."""
         there = self._target.engine.contains
-        gone = [object_id for object_id in self._relied_on if not there(object_id)]
-        self._arrivals.take(map(self._source.engine.read, gone))
+        for object_id in self._relied_on:
+            if not there(object_id):
+                self._arrivals.take(self._source.engine.read(object_id))
         self._arrivals.settle()
 
 

@@ -1,6 +1,7 @@
 """Where imported sessions came from, so that a transcript finds the session it was before.
 
-It stands in the info of the moves that import makes, under ``source``::
+It stands in the info of the moves that import makes, under ``source``, and goes along when a
+session is brought into another store or purged::
 
     harness, path, number       the program, the file, and which session of the file (from 1)
     session_id, cwd, title, ... what the transcript says of the line, as far as it does
@@ -18,6 +19,7 @@ from snapstore.engine import Engine, Move
 OP = "import"
 """What an import is called in the reflog."""
 
+_SOURCE = "source"
 _BRANCH = "branch"
 
 
@@ -26,19 +28,19 @@ def source_info(
 ) -> dict[str, Any]:
     """The info of a move of an import; branch names a line that is not the live one."""
     source = {**facts, "harness": harness, "path": path, "number": number}
-    return {"source": {**source, _BRANCH: branch} if branch else source}
+    return {_SOURCE: {**source, _BRANCH: branch} if branch else source}
 
 
 def origin(engine: Engine, tip: Move) -> Mapping[str, Any]:
     """The source of the session that this is the last move of, through renames; empty for none."""
     move: Move | None = tip
-    while move is not None and move.op != OP:
+    while move is not None and _SOURCE not in move.info:
         born = engine.move(move.ref, move.born) if move.born != move.gen else move
-        if born is None or born.op == OP or "from_ref" not in born.info:
+        if born is None or _SOURCE in born.info or "from_ref" not in born.info:
             move = born
             break
         move = engine.move(born.info["from_ref"], born.info["from_gen"])
-    return move.info.get("source", {}) if move is not None and move.op == OP else {}
+    return move.info.get(_SOURCE, {}) if move is not None else {}
 
 
 def last_import(engine: Engine, tip: Move) -> Move | None:
@@ -47,7 +49,7 @@ def last_import(engine: Engine, tip: Move) -> Move | None:
     Moves after it that came back to where it led, a rewind and its undo, say, are passed over.
     """
     move: Move | None = tip
-    while move is not None and "source" not in move.info:
+    while move is not None and _SOURCE not in move.info:
         if "from_ref" in move.info:
             move = engine.move(move.info["from_ref"], move.info["from_gen"])
         else:

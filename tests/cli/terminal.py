@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -28,7 +29,7 @@ class Terminal:
         pid, self._fd = pty.fork()
         if pid == 0:
             os.chdir(folder)
-            os.environ.update(TERM="xterm", NO_COLOR="1", COLUMNS="100", LINES="40")
+            os.environ.update(TERM="xterm", NO_COLOR="1", PROMPT_TOOLKIT_NO_CPR="1")
             os.execv(argv[0], [*argv, *words])
         self.pid = pid
 
@@ -55,8 +56,11 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the end of the command; its exit code."""
-        while self._read(20):
+        end = time.monotonic() + 20
+        while self._read(20) and time.monotonic() < end:
             pass
+        if time.monotonic() >= end:
+            os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         os.close(self._fd)
         return os.waitstatus_to_exitcode(status)

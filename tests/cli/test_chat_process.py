@@ -121,10 +121,10 @@ def test_an_agent_gets_its_answer_to_a_reader_as_it_comes(shell: Shell, agent: s
 @pytest.mark.parametrize("without", ["", "prompt_toolkit"])
 def test_a_chat_on_a_terminal(shell: Shell, agent: str, without: str) -> None:
     terminal = Terminal(shell.folder, "chat", "c", "--agent", f"{agent} 0", without=without)
-    terminal.wait_for("c 1> ")
+    terminal.wait_for("c 1>")
     terminal.type("hello\r")
     terminal.wait_for("so far so good")
-    terminal.wait_for("c 2> ")
+    terminal.wait_for("c 2>")
     terminal.type("never mind\x03")
     terminal.wait_for("Ctrl-D or /quit ends")
     terminal.type("/nothing\r")
@@ -138,12 +138,12 @@ def test_ctrl_c_on_a_terminal_ends_the_answer_and_the_chat_goes_on(
     shell: Shell, agent: str
 ) -> None:
     terminal = Terminal(shell.folder, "chat", "c", "--agent", f"{agent} 60")
-    terminal.wait_for("c 1> ")
+    terminal.wait_for("c 1>")
     terminal.type("hello\r")
     terminal.wait_for("so far")
     terminal.type("\x03")
     terminal.wait_for("interrupted; what came is saved")
-    terminal.wait_for("c 2> ")
+    terminal.wait_for("c 2>")
     terminal.type("/quit\r")
     assert terminal.end() == 0
     assert contents(shell) == ["hello", "so far"]
@@ -153,9 +153,9 @@ def test_tab_completes_commands_and_names(shell: Shell) -> None:
     pytest.importorskip("prompt_toolkit")
     shell.save("fix-login", {"role": "user", "content": "x"})
     terminal = Terminal(shell.folder, "chat", "c")
-    terminal.wait_for("c 1> ")
+    terminal.wait_for("c 1>")
     terminal.type("hello\r")
-    terminal.wait_for("c 2> ")
+    terminal.wait_for("c 2>")
     terminal.type("/di\t")
     terminal.wait_for("ff")
     terminal.type(" fix\t")
@@ -175,14 +175,14 @@ def test_resume_on_a_terminal_offers_the_sessions_and_shows_the_last_messages(
     terminal.wait_for("session [1]")
     terminal.type("2\r")
     terminal.wait_for("hello from one")
-    terminal.wait_for("one 2> ")
+    terminal.wait_for("one 2>")
     terminal.type("\x04")
     assert terminal.end() == 0
 
 
 def test_an_answer_cannot_drive_the_terminal(shell: Shell) -> None:
     terminal = Terminal(shell.folder, "chat", "c", "--agent", "printf '\\033]0;owned\\007'")
-    terminal.wait_for("c 1> ")
+    terminal.wait_for("c 1>")
     terminal.type("hello\r")
     terminal.wait_for("\\x1b]0;owned\\x07")
     terminal.type("\x04")

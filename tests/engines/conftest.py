@@ -2,33 +2,90 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from homes import Home, Opened
+from servers import s3
+from servers.s3 import Server
 
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.memory import MemoryEngine
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
 
+KINDS = [
+    "memory",
+    "log",
+    "log, many segments",
+    "bucket in memory",
+    "bucket on moto",
+    pytest.param("bucket on ceph", marks=pytest.mark.ceph),
+]
+
+LONG_ON_A_SERVER = (
+    "test_engine_threads.py",
+    "test_come_in_hundreds",
+    "test_see_what_an_earlier_one_committed",
+    "test_are_found_by_the_first_digits_of_their_ids",
+    "test_show_all_their_moves_newest_first",
+)
+"""What takes hundreds of requests: on a bucket in memory in the plain run, on servers if asked."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what is long on a server to the longer runs."""
+    for item in items:
+        if "bucket on moto" in item.name and any(name in item.nodeid for name in LONG_ON_A_SERVER):
+            item.add_marker(pytest.mark.slow)
+
 
 def _homes(name: str, tmp_path: Path) -> Home:
     if name == "memory":
         return Home(MemoryEngine, lasts=False)
-    if name == "object store":
+    if name == "bucket in memory":
         bucket = Bucket.in_memory()
         return Home(lambda: ObjectStoreEngine(bucket))
     seal_at = 16_384 if name == "log, many segments" else 64 << 20
     return Home(lambda: LogEngine(tmp_path / "store", seal_at=seal_at))
 
 
-@pytest.fixture(params=["memory", "log", "log, many segments", "object store"])
+@pytest.fixture(scope="session")
+def moto() -> Iterator[Server]:
+    """moto, with a bucket."""
+    with s3.moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ceph_cluster() -> Iterator[s3.Ceph]:
+    """A Ceph of one node. Where it is not installed, that is a failure only if it must be there."""
+    reason = s3.why_no_ceph()
+    if reason is not None:
+        (pytest.fail if "SNAPSTORE_REQUIRE_CEPH" in os.environ else pytest.skip)(reason)
+    with s3.ceph() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def ceph(ceph_cluster: s3.Ceph) -> Server:
+    """The gateway of that Ceph, with a bucket."""
+    return ceph_cluster.server
+
+
+@pytest.fixture(params=KINDS)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """Each kind of engine in turn."""
-    place = _homes(request.param, tmp_path)
+    if request.param in ("bucket on moto", "bucket on ceph"):
+        server: Server = request.getfixturevalue(request.param.removeprefix("bucket on "))
+        url = server.url()
+        cache = tmp_path / "cache"
+        place = Home(lambda: ObjectStoreEngine(Bucket.at(url, server.options()), cache=cache))
+    else:
+        place = _homes(request.param, tmp_path)
     with place.opened:
         yield place
 

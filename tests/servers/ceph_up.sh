@@ -78,11 +78,13 @@ osd max object namespace len = 64
 [client.rgw.a]
 rgw frontends = beast endpoint=127.0.0.1:$port tcp_nodelay=1
 rgw data = $dir/rgw
+ms mon client mode = crc
 rgw thread pool size = 32
 rgw num rados handles = 1
 rgw dynamic resharding = false
 rgw override bucket index max shards = 1
 rgw run sync thread = false
+rgw rados pool pg num min = 2
 rgw enable usage log = false
 rgw enable ops log = false
 EOF

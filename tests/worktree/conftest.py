@@ -6,20 +6,17 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from frail import Died, QuickDisk
+from frail import Died
 from nobody import NOBODY
+from overdisk import OpenStore, store_at
 
 import snapstore
 from snapstore import Session, Store
 from snapstore.disk import Disk
-from snapstore.engines.log.engine import LogEngine
-from snapstore.worktree.local import Local
-
-OpenStore = Callable[..., Store]
 
 
 @pytest.fixture
@@ -35,9 +32,7 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
 
     def open_it(disk: Disk | None = None) -> Store:
         close()
-        disk = disk or QuickDisk()
-        root = tmp_path / "store"
-        opened.append(Store(LogEngine(root, disk=disk), local=Local(root, disk)))
+        opened.append(store_at(tmp_path / "store", disk))
         return opened[-1]
 
     yield open_it

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import OpenStore
 from nobody import as_nobody
+from overdisk import OpenStore
 from pictures import fill, stamps
 
 import snapstore

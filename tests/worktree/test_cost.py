@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from conftest import OpenStore
+from overdisk import OpenStore
 from pictures import fill
 
 from snapstore import Session, Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import OpenStore
+from overdisk import OpenStore
 from pictures import fill
 
 from snapstore import NotFound, Refused, Store

@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from conftest import OpenStore
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from overdisk import OpenStore
 from pictures import Picture, differing, fill, picture, stamps
 
 import snapstore

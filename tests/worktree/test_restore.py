@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from conftest import OpenStore
 from nobody import as_nobody
+from overdisk import OpenStore
 from pictures import differing, fill, picture, stamps
 
 import snapstore

@@ -18,16 +18,14 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import OpenStore
 from frail import Died, DyingDisk, FullDisk, QuickDisk, UncertainDisk
 from nobody import as_nobody
+from overdisk import OpenStore, store_at
 from pictures import Picture, differing, fill, picture, stamps
 
 from snapstore import DiskError, Store, UnknownOutcome
 from snapstore.disk import Disk
-from snapstore.engines.log.engine import LogEngine
 from snapstore.worktree import moves
-from snapstore.worktree.local import Local
 
 
 def first_state(work: Path) -> None:
@@ -170,12 +168,6 @@ def test_an_ordinary_user_is_taken_back_to_where_they_were_too(nobodys: Path) ->
             if head == 1:
                 rewound(store, 2)
         (work / "closed").chmod(0o755)
-
-
-def store_at(root: Path, disk: Disk | None = None) -> Store:
-    """A store over any disk, which this test leaves to the end of its process."""
-    disk = disk or QuickDisk()
-    return Store(LogEngine(root, disk=disk), local=Local(root, disk))
 
 
 @pytest.mark.parametrize("call", ["rename_at", "link_at", "remove_dir_at", "set_dir_mode_at"])

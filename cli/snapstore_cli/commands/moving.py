@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from snapstore import NothingToDo, Session, Snapshot, refs
-from snapstore.worktree import moves
-from snapstore.worktree.restore import Restored
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.commands.diff import PARTS, parts_option
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import files as rendered
 from snapstore_cli.render.words import count, one_line, short
+
+if TYPE_CHECKING:
+    from snapstore.worktree.restore import Restored
 
 _MESSAGES, _SCRATCHPAD, _FILES = PARTS
 _WHOLE = {_MESSAGES, _SCRATCHPAD}
@@ -56,6 +59,8 @@ def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool
     before, done = session.head, None
     with_files, what = _FILES in what, what - {_FILES}
     if with_files and dry_run:
+        from snapstore.worktree import moves
+
         done = moves.rewind(run.store, session.name, target, force=force, dry_run=True)
     if what >= _WHOLE:
         after: Snapshot | None = target
@@ -117,14 +122,14 @@ def restore(
     source = revision.snapshot
     chosen = [*paths, *([revision.path] if revision.path else [])]
     session = run.acted_on(revision)
+    from snapstore.worktree import moves
+
     if directory is None:
         done = moves.restore_files(
             run.store, session.name, source, chosen, force=force, dry_run=dry_run
         )
     else:
-        done = moves.restore_to(
-            run.store, source, directory, chosen, force=force, dry_run=dry_run
-        )
+        done = moves.restore_to(run.store, source, directory, chosen, force=force, dry_run=dry_run)
     document = documents.moved(session, session.head, session.head, done=done, dry_run=dry_run)
     place = directory or source.worktree
     run.result(document, f"{place}: as in turn {source.turn} ({short(source.id)})")

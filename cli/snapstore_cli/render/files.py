@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from snapstore import Session, Snapshot
 from snapstore.textdiff import unified
-from snapstore.worktree.files import FileEntry, Files
-from snapstore.worktree.restore import Restored
-from snapstore.worktree.treediff import FilesDiff
 from snapstore_cli.render import words
 from snapstore_cli.render.style import Look, Role
+
+if TYPE_CHECKING:
+    from snapstore.worktree.files import FileEntry, Files
+    from snapstore.worktree.restore import Restored
+    from snapstore.worktree.treediff import FilesDiff
 
 _MOST_TEXT = 1 << 20
 """Bytes up to which a file is compared line by line."""

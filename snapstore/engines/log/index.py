@@ -46,6 +46,7 @@ MAGIC = b"snpX"
 VERSION = 1
 _HEAD = struct.Struct("<4sIIIII16sIII16s8s")
 SLOT_BITS = 24
+_PIECE = 4 << 20
 _SLOT_MASK = (1 << SLOT_BITS) - 1
 
 
@@ -196,6 +197,9 @@ def load(path: Path) -> Index | None:
         os.close(fd)
 
 
-def range_digest(data: bytes | mmap.mmap | memoryview) -> bytes:
-    """What Cover.range_digest holds for these bytes of a segment."""
-    return blake3(data).digest(length=8)
+def range_digest(fd: int, first: int, last: int) -> bytes:
+    """What Cover.range_digest holds for these bytes of an open segment, read piece by piece."""
+    digest = blake3()
+    for at in range(first, last, _PIECE):
+        digest.update(os.pread(fd, min(_PIECE, last - at), at))
+    return digest.digest(length=8)

@@ -309,9 +309,8 @@ class Segment:
                 {ref_key(ref): offset for ref, offset in self.fresh_tips.items()},
             )
         )
-        covered = os.pread(self.fd, self.end - first, first)
         cover = Cover(self.number, first, self.end, self.next_number, self.digest,
-                      range_digest(covered))  # fmt: skip
+                      range_digest(self.fd, first, self.end))  # fmt: skip
         return cover, build(cover, entries)
 
     def use_fresh_index(self, index: Index, merge: int) -> None:
@@ -335,6 +334,6 @@ class Segment:
     def covered_is_intact(self) -> bool:
         """Whether the bytes that the indexes cover are those that they were made from."""
         return all(
-            range_digest(os.pread(self.fd, c.last - c.first, c.first)) == c.range_digest
+            range_digest(self.fd, c.first, c.last) == c.range_digest
             for c in (index.cover for index in self.indexes)
         )

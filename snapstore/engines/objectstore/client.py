@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 SCHEMES = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://")
 """What the address of an object store begins with."""
 
-_RETRIES: Any = {
+PAUSE = timedelta(milliseconds=100)
+RETRIES: Any = {
     "max_retries": 8,
     "retry_timeout": timedelta(seconds=15),
     "backoff": {
-        "init_backoff": timedelta(milliseconds=100),
+        "init_backoff": PAUSE,
         "max_backoff": timedelta(seconds=3),
         "base": 2,
     },
@@ -85,7 +86,7 @@ class Bucket:
         # Any options of the client, even none, would hide those in the environment.
         more: Any = {"client_options": client} if client else {}
         try:
-            return cls(from_url(url, config=config, retry_config=_RETRIES, **more), url)
+            return cls(from_url(url, config=config, retry_config=RETRIES, **more), url)
         except (BaseError, ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0]
             raise InvalidInput(f"{url} cannot be opened: {reason}") from error

@@ -33,7 +33,7 @@ from snapstore.engines.objectstore.records import Record, decode
 from snapstore.errors import Corrupt, SnapstoreError, UnknownOutcome
 
 TRIES = 5
-_FIRST_PAUSE = 0.2
+FIRST_PAUSE = 0.2
 _REMEMBERED = 2048
 _INLINE_OBJECTS = 16384
 _STEPS = 4
@@ -252,7 +252,7 @@ class RefLog:
         return record.move
 
     def _settle(self, key: str, record: Record) -> None:
-        data, pause = record.encode(), _FIRST_PAUSE
+        data, pause = record.encode(), FIRST_PAUSE
         unclear: SnapstoreError | None = None
         for _ in range(TRIES):
             try:

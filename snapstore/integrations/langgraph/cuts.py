@@ -117,6 +117,26 @@ def common_prefix(one: bytes, other: bytes) -> int:
     return low
 
 
+def map_members(data: bytes, start: int, end: int) -> dict[str, tuple[int, int]]:
+    """The packed map at a place: where the value of each key begins and ends.
+
+    Raises ValueError when there is none, or a key that is no text.
+    """
+    header = _header(data, start)
+    if header.kind != _MAP:
+        raise ValueError("it is no packed map")
+    at = start + header.size
+    places = _ends(data, at, end, 2 * header.count)
+    members: dict[str, tuple[int, int]] = {}
+    for key_end, value_end in zip(places[::2], places[1::2], strict=True):
+        key = msgpack.unpackb(data[at:key_end], unicode_errors="surrogatepass")
+        if not isinstance(key, str):
+            raise ValueError("a key of a packed map is no text")
+        members[key] = (key_end, value_end)
+        at = value_end
+    return members
+
+
 class _Pieces:
     """Pieces in the making."""
 

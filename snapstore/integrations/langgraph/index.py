@@ -77,7 +77,7 @@ class Index:
             if record.turn <= common:
                 break
             entries = self.entries(record)
-            found.append(Held(*keys_of(entries)))
+            found.append(Held(*keys_of(entries, self.objects.content)))
             link = entries.get(INDEX)
             if common == 0 and isinstance(link, Link):
                 self._take_pages(link.id, record.turn - 1)
@@ -131,14 +131,14 @@ class Index:
     def checkpoint(self, key: Key) -> Checkpoint | None:
         """A checkpoint."""
         record = self.at(key)
-        return checkpoint_of(self.entries(record)) if record is not None else None
+        return checkpoint_of(self.entries(record), self.objects.content) if record else None
 
     def writes_to(self, key: Key) -> dict[Place, Write]:
         """The writes to a checkpoint."""
         found: dict[Place, Write] = {}
         for turn in self.writes.get(key, ()):
-            there = writes_of(self.entries(self.record(turn)), key)
-            for place, write in there.items():
+            entries = self.entries(self.record(turn))
+            for _, place, write in writes_of(entries, self.objects.content, key.__eq__):
                 if place.index < 0 or place not in found:
                     found[place] = write
         return found

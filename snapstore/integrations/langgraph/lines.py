@@ -11,8 +11,8 @@ from snapstore.integrations.langgraph.turns import (
     INDEX,
     Entries,
     Key,
-    checkpoint_entries,
-    write_entries,
+    add_checkpoint,
+    add_writes,
 )
 from snapstore.model.snapshot import Record
 from snapstore.objects import Objects, Stage
@@ -24,7 +24,6 @@ class Turn:
 
     label: str
     time: int
-    meta: bytes
     shown: Shown
     entries: Entries
 
@@ -37,7 +36,6 @@ class Turn:
             history=self.shown.history,
             scratchpad=self.shown.scratchpad,
             label=self.label,
-            meta=self.meta,
             state=objects.maps.update(None, self.entries, stage.put_node),
         )
         return head
@@ -62,23 +60,18 @@ def laid_anew(
         if key is not None and key in kept and index.checkpoints[key] == turn:
             checkpoint = index.checkpoint(key)
             assert checkpoint is not None
-            entries = {**checkpoint_entries(checkpoint), **_writes(index, key)}
+            entries: Entries = {}
+            add_checkpoint(entries, checkpoint, stage)
+            add_writes(entries, key, index.writes_to(key), stage)
             head = _as_before(index.record(turn), entries).put(head, objects, stage)
     early: Entries = {}
     for key in index.writes.keys() - index.checkpoints.keys():
-        early |= _writes(index, key)
+        add_writes(early, key, index.writes_to(key), stage)
     if early:
         head = _as_before(index.record(len(index.turns)), early).put(head, objects, stage)
     return head
 
 
-def _writes(index: Index, key: Key) -> Entries:
-    entries: Entries = {}
-    for place, write in index.writes_to(key).items():
-        entries |= write_entries(key, place, write)
-    return entries
-
-
 def _as_before(record: Record, entries: Entries) -> Turn:
     shown = Shown(record.history, record.scratchpad)
-    return Turn(record.label, record.time, record.meta, shown, entries)
+    return Turn(record.label, record.time, shown, entries)

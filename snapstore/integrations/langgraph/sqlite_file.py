@@ -6,16 +6,17 @@ apart at the places where its values begin and end.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgpack
 
 from snapstore.errors import InvalidInput, Refused
+from snapstore.integrations.langgraph.cuts import map_members
 from snapstore.integrations.langgraph.threads import Given, Threads
 from snapstore.integrations.langgraph.turns import PACKED, Key, Place, Typed
 from snapstore.integrations.names import session_name
@@ -23,3 +24,154 @@ from snapstore.store import Store
 
 MAGIC = b"SQLite format 3\x00"
 """How such a file begins."""
+
+_VALUES, _VERSIONS = "channel_values", "channel_versions"
+_EMPTY_MAP = b"\x80"
+
+
+class _Row(NamedTuple):
+    """A row of the table of checkpoints."""
+
+    thread: str
+    namespace: str
+    name: str
+    parent: str | None
+    type: str
+    checkpoint: bytes
+    metadata: bytes | str | None
+
+
+class _Parts(NamedTuple):
+    """A serialised checkpoint, taken apart."""
+
+    rest: Typed
+    versions: Mapping[str, Any]
+    values: Mapping[str, Typed]
+
+
+def import_sqlite(store: Store, path: str | Path) -> list[str]:
+    """Bring in all threads of a file of SqliteSaver, in the order it has them; their ids.
+
+    Raises InvalidInput for a file that is none, Refused when there is a session of a thread's name.
+    """
+    with closing(_opened(Path(path))) as file:
+        rows = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
+        found = [str(thread) for (thread,) in _rows(file, rows, path)]
+        for thread in found:
+            if store.exists(session_name(thread)):
+                raise Refused(
+                    f"there is a session {session_name(thread)} already",
+                    hint="rename or delete it first, or import into another store",
+                )
+        threads = Threads(store)
+        for thread in found:
+            _import_thread(threads, file, thread, path)
+    return found
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        with path.open("rb") as file:
+            begins_right = file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    if not begins_right:
+        raise InvalidInput(f"{path} is no SQLite file")
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def _rows(
+    file: sqlite3.Connection, query: str, path: str | Path, values: tuple[str, ...] = ()
+) -> Iterator[tuple[Any, ...]]:
+    try:
+        yield from file.execute(query, values)
+    except sqlite3.DatabaseError as error:
+        raise InvalidInput(f"{path} is no file of LangGraph's SqliteSaver: {error}") from None
+
+
+def _import_thread(
+    threads: Threads, file: sqlite3.Connection, thread: str, path: str | Path
+) -> None:
+    query = (
+        "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
+        " metadata FROM checkpoints WHERE thread_id = ? ORDER BY rowid"
+    )
+    versions: dict[Key, Mapping[str, Any]] = {}
+    values: dict[Key, Mapping[str, Typed]] = {}
+    for row in _rows(file, query, path, (thread,)):
+        key, given = _given(_Row(*row), versions, values, path)
+        threads.put(thread, given)
+        _import_writes(threads, file, thread, key, path)
+
+
+def _given(
+    row: _Row,
+    versions: dict[Key, Mapping[str, Any]],
+    values: dict[Key, Mapping[str, Typed]],
+    path: str | Path,
+) -> tuple[Key, Given]:
+    key = Key(row.namespace, row.name)
+    try:
+        rest, there, held = _apart(row.type, row.checkpoint)
+        metadata = json.loads(row.metadata or "{}")
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise InvalidInput(f"{path}: checkpoint {row.name} cannot be read: {error}") from None
+    before = Key(row.namespace, row.parent or "")
+    theirs = values.get(before, {})
+    unchanged = {
+        name
+        for name, value in held.items()
+        if theirs.get(name) == value and versions[before].get(name) == there.get(name)
+    }
+    versions[key], values[key] = there, held
+    if before in values:
+        # Only a branch would want it again, and may as well keep its values anew.
+        values.pop(before)
+    source, step = metadata.get("source", "checkpoint"), metadata.get("step", "")
+    return key, Given(
+        key,
+        row.parent,
+        f"{source} {step}".strip(),
+        rest,
+        (PACKED, msgpack.packb(metadata, unicode_errors="surrogatepass")),
+        there,
+        {name: value for name, value in held.items() if name not in unchanged},
+        frozenset(unchanged),
+    )
+
+
+def _apart(type_: str, data: bytes) -> _Parts:
+    """A serialised checkpoint as its values and the rest of it.
+
+    One that is not packed, such as an encrypted one, stays whole: its values are in the rest.
+    """
+    if type_ != PACKED:
+        return _Parts((type_, data), {}, {})
+    members = map_members(data, 0, len(data))
+    versions: Mapping[str, Any] = {}
+    if _VERSIONS in members:
+        start, end = members[_VERSIONS]
+        versions = msgpack.unpackb(data[start:end], unicode_errors="surrogatepass")
+    if _VALUES not in members:
+        return _Parts((type_, data), versions, {})
+    start, end = members[_VALUES]
+    values = {
+        name: (PACKED, data[at:until]) for name, (at, until) in map_members(data, start, end).items()
+    }
+    return _Parts((type_, data[:start] + _EMPTY_MAP + data[end:]), versions, values)
+
+
+def _import_writes(
+    threads: Threads, file: sqlite3.Connection, thread: str, key: Key, path: str | Path
+) -> None:
+    columns = {name for _, name, *_ in _rows(file, "PRAGMA table_info(writes)", path)}
+    task_path = "task_path" if "task_path" in columns else "''"
+    query = (
+        f"SELECT task_id, {task_path}, idx, channel, type, value FROM writes WHERE thread_id = ?"
+        " AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_id, idx"
+    )
+    by_path: dict[str, dict[Place, tuple[str, Typed]]] = {}
+    for task, at, index, channel, type_, value in _rows(file, query, path, (thread, *key)):
+        by_path.setdefault(at, {})[Place(task, index)] = (channel, (type_, value))
+    for at, given in by_path.items():
+        threads.put_writes(thread, key, at, given)

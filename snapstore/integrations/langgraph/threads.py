@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from snapstore import refs, values
+from snapstore import refs
 from snapstore.engine import Move, Update
 from snapstore.errors import NotFound, RefMoved
 from snapstore.integrations.langgraph import turns
@@ -137,8 +137,7 @@ class Threads:
             page = index.put_page(stage) if index.page_due() else None
             if page is not None:
                 entries[turns.INDEX] = Link(page)
-            meta = {"checkpoint_id": given.key.checkpoint, "checkpoint_ns": given.key.namespace}
-            turn = Turn(given.label, self._store.clock(), values.encode(meta), shown, entries)
+            turn = Turn(given.label, self._store.clock(), shown, entries)
             head = turn.put(index.head, self._objects, stage)
             self._commit(thread, head, "save", tip, stage)
             index.added(head, Held(given.key, frozenset()))
@@ -158,13 +157,13 @@ class Threads:
 
         def attempt(index: Index, tip: Move | None, stage: Stage) -> None:
             known = index.writes_to(key)
-            entries: turns.Entries = {}
-            for place, (channel, value) in given.items():
-                if place.index < 0 or place not in known:
-                    stored = turns.store(value, self._bodies, stage)
-                    entries |= turns.write_entries(key, place, Write(path, channel, stored))
-            if entries:
-                self._add_writes(thread, key, entries, index, tip, stage)
+            new = {
+                place: Write(path, channel, turns.store(value, self._bodies, stage))
+                for place, (channel, value) in given.items()
+                if place.index < 0 or place not in known
+            }
+            if new:
+                self._add_writes(thread, key, new, index, tip, stage)
 
         self._until_granted(thread, attempt)
 
@@ -172,15 +171,17 @@ class Threads:
         self,
         thread: str,
         key: Key,
-        entries: turns.Entries,
+        writes: Mapping[Place, Write],
         index: Index,
         tip: Move | None,
         stage: Stage,
     ) -> None:
         last = index.last()
+        entries = index.entries(last) if last else {}
+        turns.add_writes(entries, key, writes, stage)
         if tip is None or last is None or last.state is None:
             shown = Shown(last.history, last.scratchpad) if last else Shown()
-            turn = Turn("writes", self._store.clock(), b"", shown, entries)
+            turn = Turn("writes", self._store.clock(), shown, entries)
             head = turn.put(index.head, self._objects, stage)
             self._commit(thread, head, "save", tip, stage)
             index.added(head, Held(None, frozenset([key])))
@@ -282,7 +283,9 @@ class Threads:
             showed = shown_by(
                 checkpoint, given.changed, (parent, showed), self._bodies, self._objects, stage
             )
-        return turns.checkpoint_entries(checkpoint), showed
+        entries: turns.Entries = {}
+        turns.add_checkpoint(entries, checkpoint, stage)
+        return entries, showed
 
     def _ref(self, thread: str) -> str:
         return refs.SESSIONS + session_name(thread)

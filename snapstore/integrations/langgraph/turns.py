@@ -1,21 +1,21 @@
 """What a turn of a thread holds: a checkpoint, and writes that came in until the next one.
 
-It stands in the map that a snapshot calls its state. Keys and the msgpack arrays at them:
+It hangs on the map that a snapshot calls its state, whose values are all links:
 
-    checkpoint            [namespace, id, parent id]
-    rest, metadata        [type, head, body]            the checkpoint without values, its metadata
-    value/CHANNEL         [version, type, head, body]   of each channel that has a value
-    write/KEY             [task path, channel, type, head, body]
-                          KEY is the array [namespace, checkpoint id, task id, index]
-    body/..., body of ... the body of a value or write, a link, if it is not in the array (nil there)
-    index                 the pages of an index, a link; see ``index``
+    checkpoint    [namespace, id, parent id, rest, metadata, [[channel, version, value], ...]]
+    write/N       [namespace, checkpoint id, task path, [[task id, index, channel, value], ...]];
+                  N counts from 0, four bytes, big-endian
+    index         a page of an index; see ``index``
+    8 bytes       the body of a value, whose id begins so (or 32 bytes, the id, should two begin so)
 
-Types and bytes are what the serialiser made of a value, and are never decoded here.
+Rest is the checkpoint without its values. It, metadata and each value are [type, head, body] where
+type is what the serialiser says they are, and [type, head, key] with a fourth field, true, where the
+body is an object of its own. What the serialiser made is never decoded here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,8 +24,9 @@ import msgpack
 from snapstore.errors import Corrupt
 from snapstore.integrations.langgraph.bodies import Bodies
 from snapstore.integrations.langgraph.cuts import cut
-from snapstore.model.maps import INLINE, Inline, Link
+from snapstore.model.maps import INLINE, Link
 from snapstore.model.maps import Value as MapValue
+from snapstore.model.wire import Read
 from snapstore.objects import Stage
 
 Typed: TypeAlias = tuple[str, bytes]
@@ -34,14 +35,14 @@ Typed: TypeAlias = tuple[str, bytes]
 Entries: TypeAlias = dict[bytes, MapValue]
 
 INDEX = b"index"
-INLINE_REST = 4 << 10
-"""Up to so many bytes the rest of a checkpoint stands in the map itself: no two are alike."""
-
-_CHECKPOINT, _REST, _METADATA = b"checkpoint", b"rest", b"metadata"
-_VALUE, _WRITE = b"value/", b"write/"
-_BODY = b"body of "
 PACKED = "msgpack"
 """The type of values that are cut."""
+
+INLINE_REST = 4 << 10
+"""Up to so many bytes the rest of a checkpoint needs no object of its own: no two are alike."""
+
+_CHECKPOINT, _WRITE = b"checkpoint", b"write/"
+_PREFIX = 8
 
 
 class Key(NamedTuple):
@@ -119,101 +120,108 @@ def load(stored: Stored, bodies: Bodies) -> Typed:
     return stored.type, stored.head + body if stored.head else body
 
 
-# --- map entries -----------------------------------------------------------------------------
+# --- writing a turn --------------------------------------------------------------------------
 
 
-def checkpoint_entries(checkpoint: Checkpoint) -> Entries:
-    """The entries of a checkpoint."""
-    entries: Entries = {_CHECKPOINT: Inline(_pack([*checkpoint.key, checkpoint.parent]))}
-    _put(entries, _REST, [], checkpoint.rest)
-    _put(entries, _METADATA, [], checkpoint.metadata)
-    for channel, stored in checkpoint.values.items():
-        at = _VALUE + _text(channel)
-        _put(entries, at, [checkpoint.versions.get(channel)], stored)
-    return entries
+def add_checkpoint(entries: Entries, checkpoint: Checkpoint, stage: Stage) -> None:
+    """Stage a checkpoint, and add it to the entries of a turn."""
+    held = [
+        [channel, checkpoint.versions.get(channel), _fields(stored, entries)]
+        for channel, stored in checkpoint.values.items()
+    ]
+    rest, metadata = (_fields(s, entries) for s in (checkpoint.rest, checkpoint.metadata))
+    packed = _pack([*checkpoint.key, checkpoint.parent, rest, metadata, held])
+    entries[_CHECKPOINT] = Link(stage.put_content(packed))
 
 
-def write_entries(key: Key, place: Place, write: Write) -> Entries:
-    """The entries of a write."""
-    entries: Entries = {}
-    _put(entries, _WRITE + _pack([*key, *place]), [write.path, write.channel], write.value)
-    return entries
+def add_writes(entries: Entries, key: Key, writes: Mapping[Place, Write], stage: Stage) -> None:
+    """Stage writes to a checkpoint, and add them to the entries of a turn."""
+    by_path: dict[str, list[Any]] = {}
+    for place, write in writes.items():
+        fields = [*place, write.channel, _fields(write.value, entries)]
+        by_path.setdefault(write.path, []).append(fields)
+    for path, fields in by_path.items():
+        number = sum(at.startswith(_WRITE) for at in entries)
+        packed = _pack([*key, path, fields])
+        entries[_WRITE + number.to_bytes(4, "big")] = Link(stage.put_content(packed))
 
 
-def checkpoint_of(entries: Mapping[bytes, MapValue]) -> Checkpoint | None:
-    """The checkpoint among these entries, if there is one."""
-    found = entries.get(_CHECKPOINT)
-    if not isinstance(found, Inline):
+def _fields(stored: Stored, entries: Entries) -> list[Any]:
+    if not stored.linked:
+        return [stored.type, stored.head, stored.body]
+    link = Link(stored.body)
+    at = stored.body[:_PREFIX]
+    if entries.setdefault(at, link) != link:
+        at = stored.body
+        entries[at] = link
+    return [stored.type, stored.head, at, True]
+
+
+# --- reading a turn --------------------------------------------------------------------------
+
+
+def checkpoint_of(entries: Mapping[bytes, MapValue], read: Read) -> Checkpoint | None:
+    """The checkpoint among the entries of a turn, if there is one."""
+    if _CHECKPOINT not in entries:
         return None
-    namespace, name, parent = _unpack(found.content, 3)
-    _, rest = _get(entries, _REST, 0)
-    _, metadata = _get(entries, _METADATA, 0)
-    versions: dict[str, Any] = {}
-    values: dict[str, Stored] = {}
-    for at in entries:
-        if at.startswith(_VALUE):
-            channel = at.removeprefix(_VALUE).decode("utf-8", "surrogatepass")
-            (versions[channel],), values[channel] = _get(entries, at, 1)
-    return Checkpoint(Key(namespace, name), parent, rest, metadata, versions, values)
+    namespace, name, parent, rest, metadata, held = _record(entries, _CHECKPOINT, read, 6)
+    return Checkpoint(
+        Key(namespace, name),
+        parent,
+        _stored(rest, entries),
+        _stored(metadata, entries),
+        {channel: version for channel, version, _ in held},
+        {channel: _stored(value, entries) for channel, _, value in held},
+    )
 
 
-def writes_of(entries: Mapping[bytes, MapValue], key: Key) -> dict[Place, Write]:
-    """The writes to a checkpoint among these entries."""
-    found: dict[Place, Write] = {}
-    for at in entries:
-        if at.startswith(_WRITE):
-            namespace, checkpoint, task, index = _unpack(at.removeprefix(_WRITE), 4)
-            if (namespace, checkpoint) == key:
-                (path, channel), stored = _get(entries, at, 2)
-                found[Place(task, index)] = Write(path, channel, stored)
-    return found
+def writes_of(
+    entries: Mapping[bytes, MapValue], read: Read, wanted: Callable[[Key], bool]
+) -> Iterator[tuple[Key, Place, Write]]:
+    """The writes among the entries of a turn to checkpoints that are wanted, the oldest first."""
+    for at in sorted(at for at in entries if at.startswith(_WRITE)):
+        namespace, checkpoint, path, fields = _record(entries, at, read, 4)
+        key = Key(namespace, checkpoint)
+        if wanted(key):
+            for task, index, channel, value in fields:
+                yield key, Place(task, index), Write(path, channel, _stored(value, entries))
 
 
-def keys_of(entries: Mapping[bytes, MapValue]) -> tuple[Key | None, frozenset[Key]]:
-    """Which checkpoint is among these entries, and which ones they hold writes to."""
-    found = entries.get(_CHECKPOINT)
-    mine = Key(*_unpack(found.content, 3)[:2]) if isinstance(found, Inline) else None
-    at = (key.removeprefix(_WRITE) for key in entries if key.startswith(_WRITE))
-    return mine, frozenset(Key(*_unpack(packed, 4)[:2]) for packed in at)
+def keys_of(
+    entries: Mapping[bytes, MapValue], read: Read
+) -> tuple[Key | None, frozenset[Key]]:
+    """Which checkpoint is among the entries of a turn, and to which ones they hold writes."""
+    mine = None
+    if _CHECKPOINT in entries:
+        namespace, name, *_ = _record(entries, _CHECKPOINT, read, 6)
+        mine = Key(namespace, name)
+    at = [at for at in entries if at.startswith(_WRITE)]
+    return mine, frozenset(Key(*_record(entries, where, read, 4)[:2]) for where in at)
 
 
-def _put(entries: Entries, at: bytes, fields: list[Any], stored: Stored) -> None:
-    body = None if stored.linked else stored.body
-    entries[at] = Inline(_pack([*fields, stored.type, stored.head, body]))
-    if stored.linked:
-        entries[_BODY + at] = Link(stored.body)
-
-
-def _get(
-    entries: Mapping[bytes, MapValue], at: bytes, before: int
-) -> tuple[list[Any], Stored]:
-    """The fields before the value, and the value."""
-    entry = entries.get(at)
-    if not isinstance(entry, Inline):
-        raise Corrupt(f"a turn of a thread has nothing at {at!r}")
-    *fields, type_, head, body = _unpack(entry.content, before + 3)
-    if body is not None:
-        return fields, Stored(type_, head, body, linked=False)
-    link = entries.get(_BODY + at)
+def _record(entries: Mapping[bytes, MapValue], at: bytes, read: Read, count: int) -> list[Any]:
+    link = entries[at]
     if not isinstance(link, Link):
-        raise Corrupt(f"the value at {at!r} of a turn is not there")
-    return fields, Stored(type_, head, link.id, linked=True)
+        raise Corrupt(f"a turn of a thread has no link at {at!r}")
+    try:
+        fields = msgpack.unpackb(read(link.id), unicode_errors="surrogatepass")
+    except (ValueError, TypeError) as error:
+        raise Corrupt(f"object {link.id.hex()} is no part of a thread ({error})") from error
+    if type(fields) is not list or len(fields) != count:
+        raise Corrupt(f"object {link.id.hex()} is no part of a thread")
+    return fields
+
+
+def _stored(fields: list[Any], entries: Mapping[bytes, MapValue]) -> Stored:
+    type_, head, body, *linked = fields
+    if not linked:
+        return Stored(type_, head, body, linked=False)
+    link = entries.get(body)
+    if not isinstance(link, Link):
+        raise Corrupt("a turn of a thread lacks the body of a value")
+    return Stored(type_, head, link.id, linked=True)
 
 
 def _pack(fields: list[Any]) -> bytes:
     packed: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
     return packed
-
-
-def _unpack(packed: bytes, count: int) -> list[Any]:
-    try:
-        fields = msgpack.unpackb(packed, unicode_errors="surrogatepass")
-    except (ValueError, TypeError) as error:
-        raise Corrupt(f"a turn of a thread holds what is no array ({error})") from error
-    if type(fields) is not list or len(fields) != count:
-        raise Corrupt(f"a turn of a thread holds no array of {count} fields")
-    return fields
-
-
-def _text(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
