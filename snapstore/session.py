@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from snapstore import pairs, refs, values
+from snapstore import pairs, refs, trimming, values
 from snapstore.engine import Move, Update
 from snapstore.errors import InvalidInput, NotFound, RefMoved, Refused, UnsupportedValue
 from snapstore.history import History
-from snapstore.model.snapshot import Record
 from snapstore.objects import Stage
+from snapstore.saving import Content, OnConflict, check_save, commit_turn
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Line, Snapshot
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from snapstore.worktree.binding import Binding
     from snapstore.worktree.restore import Restored
     from snapstore.worktree.treediff import FilesDiff
+
+Files = tuple[bytes | None, str, bool]
+"""Root of the tree, the directory that it was captured from, whether something is missing."""
 
 
 class Session:
@@ -143,9 +146,7 @@ class Session:
 
     # --- saving -----------------------------------------------------------------------------------
 
-    def save(
-        self, label: str | None = None, *, on_conflict: Literal["raise", "fork"] = "raise"
-    ) -> Snapshot:
+    def save(self, label: str | None = None, *, on_conflict: OnConflict = "raise") -> Snapshot:
         """Keep the present state as a new turn; durable when it returns.
 
         A save that would repeat HEAD (same content, and the same or no label) writes nothing and
@@ -156,7 +157,7 @@ class Session:
 
         Raises UnsupportedValue for meta that cannot be kept, InvalidInput for other arguments.
         """
-        _check_save(label, on_conflict)
+        check_save(label, on_conflict)
         head = self._head
         with Stage(self._store.objects) as stage:
             files = self._capture(stage)
@@ -164,14 +165,9 @@ class Session:
                 same = files == (head.record.files, head.record.worktree, head.record.partial)
                 if same:
                     return self._unless_moved(head, on_conflict)
-            saved = self._commit(stage, files, label or "", on_conflict)
-        if self._binding is not None:
-            self._binding.saved()
-        return saved
+            return self._commit(stage, files, label or "", on_conflict, completes=False)
 
-    def complete(
-        self, label: str | None = None, *, on_conflict: Literal["raise", "fork"] = "raise"
-    ) -> Snapshot:
+    def complete(self, label: str | None = None, *, on_conflict: OnConflict = "raise") -> Snapshot:
         """Keep the present state as the turn that HEAD began: the same number, the same parent.
 
         For a turn that comes in two steps, of which the first must not be lost: a question, saved
@@ -180,18 +176,15 @@ class Session:
 
         Raises NotFound when there is no turn to complete.
         """
-        _check_save(label, on_conflict)
+        check_save(label, on_conflict)
         if self._head is None:
             raise NotFound(f"{self._name} has no turn to complete", hint="save() it first")
         label = self._head.label if label is None else label
         with Stage(self._store.objects) as stage:
             files = self._capture(stage)
-            saved = self._commit(stage, files, label, on_conflict, completes=self._head)
-        if self._binding is not None:
-            self._binding.saved()
-        return saved
+            return self._commit(stage, files, label, on_conflict, completes=True)
 
-    def _capture(self, stage: Stage) -> tuple[bytes | None, str, bool]:
+    def _capture(self, stage: Stage) -> Files:
         """Tree, directory and whether something is missing; a session without files has none."""
         record = self._head.record if self._head else None
         if self._binding is None and not (record and record.worktree):
@@ -209,70 +202,26 @@ class Session:
         return head
 
     def _commit(
-        self,
-        stage: Stage,
-        files: tuple[bytes | None, str, bool],
-        label: str,
-        on_conflict: str,
-        *,
-        completes: Snapshot | None = None,
+        self, stage: Stage, files: Files, label: str, on_conflict: OnConflict, completes: bool
     ) -> Snapshot:
-        head = self._head.raw_id if self._head else None
-        parent = completes.record.parent if completes else head
-        tree, worktree, partial = files
-        snapshot_id, record = self._store.objects.snapshots.create(
-            parent,
-            stage.put_snapshot,
-            time=self._store.clock(),
-            history=self._history.stage(stage),
-            scratchpad=self._scratchpad.stage(stage),
-            files=tree,
-            label=label,
-            meta=self._encoded_meta(),
-            worktree=worktree,
-            partial=partial,
+        content = Content(
+            self._history.stage(stage), self._scratchpad.stage(stage), *files, self._encoded_meta()
         )
-        saved = Snapshot(self._store.objects, snapshot_id, record)
-        try:
-            base = self._before(completes) if completes else None
-            stage.commit(Update(self._ref, snapshot_id, head, "save", record.time, base=base))
-        except RefMoved as moved:
-            twin = self._twin(record, moved.actual)
-            if twin is None and on_conflict == "raise":
-                raise RefMoved(self._name, moved.expected, moved.actual) from None
-            if twin is None:
-                self._commit_beside(stage, saved)
-            saved = twin or saved
+        name, saved = commit_turn(
+            self._store,
+            stage,
+            self._name,
+            self._head,
+            content,
+            label,
+            on_conflict,
+            completes=completes,
+        )
+        self._name, self._ref = name, refs.SESSIONS + name
         self._stand_on(saved)
+        if self._binding is not None:
+            self._binding.saved()
         return saved
-
-    def _before(self, turn: Snapshot) -> int | None:
-        """The move that undo leads to from the one that brought HEAD to this turn."""
-        tip = self._store.engine.tip(self._ref)
-        return tip.base if tip is not None and tip.new == turn.raw_id else None
-
-    def _twin(self, record: Record, actual: bytes | None) -> Snapshot | None:
-        """The turn that HEAD has moved to, if but for its time it is the one to be saved.
-
-        So a save whose outcome was not known can be repeated, and makes no second turn.
-        """
-        if actual is None:
-            return None
-        found = self._store.snapshot(actual)
-        return found if found.record._replace(time=record.time) == record else None
-
-    def _commit_beside(self, stage: Stage, snapshot: Snapshot) -> None:
-        """Commit the turn to a new session beside the one that was moved, and be that session."""
-        time, parent = snapshot.record.time, snapshot.record.parent
-        info = {"forked_from": parent} if parent else {}
-        for name in self._store.free_names(self._name):
-            update = Update(refs.SESSIONS + name, snapshot.raw_id, None, "fork", time, info)
-            try:
-                stage.commit(update)
-            except RefMoved:  # taken this very moment: the next name may be free
-                continue
-            self._name, self._ref = name, refs.SESSIONS + name
-            return
 
     # --- going back and forth ---------------------------------------------------------------------
 
@@ -408,39 +357,15 @@ class Session:
 
         ``drop`` also takes out the results that have no call, and counts them.
         """
-        messages = list(self._history)
-        lonely = len(pairs.pending(messages))
-        if how == "drop":
-            lonely += len(pairs.orphans(messages))
-        start, mended = pairs.repair(messages, how)
-        self._history[start:] = mended
-        return lonely
+        return trimming.repair(self._history, how)
 
     def trim(self, keep: int) -> int:
         """Keep the last messages, and as many more as it takes to cut no tool pair.
 
         Returns how many were removed. The turns before stay rewindable.
         """
-        border = self._border(keep)
-        del self._history[:border]
-        return border
+        return trimming.trim(self._history, keep)
 
     def compact(self, summary: str | dict[str, Any], keep: int = 0) -> int:
         """As trim, with a summary message put in front; returns how many messages it replaces."""
-        border = self._border(keep)
-        message = {"role": "user", "content": summary} if isinstance(summary, str) else summary
-        self._history[:border] = [message]
-        return border
-
-    def _border(self, keep: int) -> int:
-        if keep < 0:
-            raise InvalidInput(f"cannot keep {keep} messages")
-        length = len(self._history)
-        return pairs.border_before(length, self._history.__getitem__, max(0, length - keep))
-
-
-def _check_save(label: object, on_conflict: object) -> None:
-    if on_conflict not in ("raise", "fork"):
-        raise InvalidInput(f"on_conflict is 'raise' or 'fork', not {on_conflict!r}")
-    if not isinstance(label, str | None):
-        raise InvalidInput(f"a label is text, not {label!r}")
+        return trimming.compact(self._history, summary, keep)

@@ -29,8 +29,9 @@ LAYERS = [
     {"links"},
     {"objects"},
     {"history", "scratchpad"},
-    {"snapshot"},
+    {"snapshot", "trimming"},
     {"refs"},
+    {"saving"},
     {"worktree"},
     {"revisions"},
     {"session"},
@@ -52,7 +53,7 @@ LAZILY_UPWARDS = {
 LONGEST = 400
 """Most lines of a module."""
 
-OUTGROWN = {"snapstore/session.py": 460}
+OUTGROWN: dict[str, int] = {}
 """Modules that have more, and how many at most: to become shorter, not to become more."""
 
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMMAND_LINE.rglob("*.py")])

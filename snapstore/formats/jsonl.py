@@ -139,7 +139,8 @@ def parse_content(content: Content, cut: Cut | None = None) -> Rows:
 
 def read_again(raw: bytes) -> Any:
     """The value of a row, given its bytes."""
-    value, _ = _Reader().read(raw.decode("utf-8"), 0)
+    value, _ = _again.read(raw.decode("utf-8"), 0)
+    _again.odd.clear()
     return value
 
 
@@ -263,3 +264,6 @@ class _Reader:
             numbers = ", ".join(dict.fromkeys(self.odd))
             self.odd.clear()
             yield Damage(line, offset, f"{numbers} is not a JSON number", "read as text")
+
+
+_again = _Reader()

@@ -45,30 +45,18 @@ class Keeper:
         self._read: dict[int, Any] = {}
         """By offset: the rows of this turn that had to be read again."""
 
-    def messages(self, turn: Turn) -> list[bytes]:
-        """Stage the messages of a turn; their ids. Its rows hold most of them, and come first."""
+    def keep(self, turn: Turn) -> tuple[list[bytes], bytes | None]:
+        """Stage the messages and the page of a turn; their ids.
+
+        They depend on the turn alone, not on what was kept before it: it may be told again without
+        that, and is to be the same.
+        """
+        page = self._page(turn.rows) if turn.rows else None
         told = turn.messages
-        ids = list(map(self.put, told.recalled(self._whole) if isinstance(told, Told) else told))
+        ids = list(map(self._id, told.recalled(self._whole) if isinstance(told, Told) else told))
         self._put.clear()
         self._read.clear()
-        return ids
-
-    def put(self, value: Any) -> bytes:
-        """Stage a value of the file; its id."""
-        known = self._put.get(id(value))
-        if known is not None:
-            return known[0]
-        content_id = self._stage.put_content(values.encode_json(value))
-        self._put[id(value)] = content_id, value
-        return content_id
-
-    def page(self, rows: Sequence[int]) -> bytes | None:
-        """Stage the page of a turn that was read from these rows; None for none."""
-        if not rows:
-            return None
-        own = set(rows)
-        places = own.union(*(range(self._beside_from[row], row) for row in rows))
-        return self._put_page(sorted(places), own)
+        return ids, page
 
     def layout(self, heads: Sequence[bytes]) -> bytes | None:
         """Stage the layout of a file whose lines have these last turns; None for no file.
@@ -82,6 +70,20 @@ class Keeper:
         page = self._put_page(rest, frozenset()) if rest else None
         end = file.content.read(file.rows[-1].end if file.rows else 0, file.content.size)
         return self._stage.put_node(Layout.of(heads, page, end, self._stage.put_content).encode())
+
+    def _page(self, rows: Sequence[int]) -> bytes:
+        own = set(rows)
+        places = own.union(*(range(self._beside_from[row], row) for row in rows))
+        return self._put_page(sorted(places), own)
+
+    def _id(self, value: Any) -> bytes:
+        """Stage a value of the file; its id."""
+        known = self._put.get(id(value))
+        if known is not None:
+            return known[0]
+        content_id = self._stage.put_content(values.encode_json(value))
+        self._put[id(value)] = content_id, value
+        return content_id
 
     def _put_page(self, places: Sequence[int], own: set[int] | frozenset[int]) -> bytes:
         rows = [self._row(place, beside=place not in own) for place in places]
@@ -119,7 +121,7 @@ class Keeper:
         if kind in _PLAIN or (kind is str and len(value) <= _INLINE):
             return value
         if id(value) in self._put or id(value) in self._messages:
-            return Part(self.put(value))
+            return Part(self._id(value))
         packed = values.encode_json(value)
         if len(packed) <= _INLINE:
             return value

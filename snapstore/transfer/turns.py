@@ -100,9 +100,8 @@ class Teller:
         self._tick(len(ids))
         for turn in line.turns[len(ids) :]:
             time = time if turn.time is None else turn.time
-            history = self._history(history, turn)
-            # After the messages, which the page names: so it is the same whenever it is made.
-            rows = self._keeper.page(turn.rows)
+            messages, rows = self._keeper.keep(turn)
+            history = self._history(history, turn, messages)
             parent = ids[-1] if ids else None
             is_end = not self._told and turn is line.turns[-1]
             files = self._held.files(parent, history, self._files if is_end else Files())
@@ -145,9 +144,8 @@ class Teller:
         meta = {"harness": self._harness, **line.start, **turn.meta} if first else dict(turn.meta)
         return values.encode(meta, path="meta") if meta else b""
 
-    def _history(self, before: bytes | None, turn: Turn) -> bytes | None:
+    def _history(self, before: bytes | None, turn: Turn, ids: list[bytes]) -> bytes | None:
         lists, stage = self._objects.lists, self._stage
-        ids = self._keeper.messages(turn)
         if not turn.replaces:
             return lists.append(before, ids, stage.put_node) if ids else before
         if not ids:

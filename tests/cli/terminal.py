@@ -23,6 +23,7 @@ class Terminal:
     def __init__(self, folder: Path, *words: str, without: str = "") -> None:
         """Start a command; ``without`` names a module that it cannot import."""
         self._screen = b""
+        self._seen = 0
         argv = list(COMMAND)
         if without:
             argv[2] = f"import sys; sys.modules[{without!r}] = None; {argv[2]}"
@@ -40,10 +41,14 @@ class Terminal:
     def wait_for(self, text: str, patience: float = 20) -> None:
         """Wait until a text is shown that was not waited for before."""
         end = time.monotonic() + patience
-        while text.encode() not in _ESCAPES.sub(b"", self._screen):
+        while (at := self._shown.find(text, self._seen)) < 0:
             left = end - time.monotonic()
-            assert left > 0 and self._read(left), f"no {text!r} in {self._screen[-2000:]!r}"
-        self._screen = b""
+            assert left > 0 and self._read(left), f"no {text!r} in {self._shown[self._seen :]!r}"
+        self._seen = at + len(text)
+
+    @property
+    def _shown(self) -> str:
+        return _ESCAPES.sub(b"", self._screen).decode("utf-8", "replace")
 
     def _read(self, patience: float) -> bool:
         if not select.select([self._fd], [], [], patience)[0]:

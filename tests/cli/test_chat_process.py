@@ -129,6 +129,7 @@ def test_a_chat_on_a_terminal(shell: Shell, agent: str, without: str) -> None:
     terminal.wait_for("Ctrl-D or /quit ends")
     terminal.type("/nothing\r")
     terminal.wait_for("there is no command /nothing")
+    terminal.wait_for("c 2>")
     terminal.type("\x04")
     assert terminal.end() == 0
     assert contents(shell) == ["hello", "so far so good"]
@@ -161,7 +162,8 @@ def test_tab_completes_commands_and_names(shell: Shell) -> None:
     terminal.type(" fix\t")
     terminal.wait_for("-login")
     terminal.type("\r")
-    terminal.wait_for("fix-login  turn 1")
+    terminal.wait_for("+++ fix-login")
+    terminal.wait_for("c 2>")
     terminal.type("\x04")
     assert terminal.end() == 0
 
@@ -185,6 +187,7 @@ def test_an_answer_cannot_drive_the_terminal(shell: Shell) -> None:
     terminal.wait_for("c 1>")
     terminal.type("hello\r")
     terminal.wait_for("\\x1b]0;owned\\x07")
+    terminal.wait_for("c 2>")
     terminal.type("\x04")
     assert terminal.end() == 0
     assert json.dumps(contents(shell)[1]) == '"\\u001b]0;owned\\u0007"'

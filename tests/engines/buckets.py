@@ -15,11 +15,13 @@ Fault = Callable[[str, str], None]
 
 
 class Watched(Bucket):
-    """A further handle on a bucket: counts requests, and lets faults happen before and after them."""
+    """A further handle on a bucket: counts requests and the bytes that are read, and
+    lets faults happen before and after requests."""
 
     def __init__(self, inner: Bucket) -> None:
         super().__init__(inner._store, inner.name)
         self.requests: Counter[str] = Counter()
+        self.bytes = 0
         self.before: Fault | None = None
         self.after: Fault | None = None
 
@@ -34,11 +36,15 @@ class Watched(Bucket):
 
     def get(self, key: str) -> bytes:
         self._watch("get", key)
-        return super().get(key)
+        return self._count(super().get(key))
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         self._watch("get", key)
-        return super().get_range(key, start, end)
+        return self._count(super().get_range(key, start, end))
+
+    def _count(self, data: bytes) -> bytes:
+        self.bytes += len(data)
+        return data
 
     def _pages(self, prefix: str, after: str | None = None) -> Iterator[list[Found]]:
         self._watch("list", prefix)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,6 +94,36 @@ def moto() -> Iterator[Server]:
         yield server
     finally:
         running.stop()
+
+
+@contextmanager
+def nanio(folder: Path) -> Iterator[Server]:
+    """nanio, which takes ``If-None-Match`` and overwrites all the same, keeping buckets in folder."""
+    server = Server("nanio", free_port())
+    (folder / BUCKET).mkdir()
+    keys = {"NANIO_ACCESS_KEY": server.access_key, "NANIO_SECRET_KEY": server.secret_key}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nanio", "serve", "--host", "127.0.0.1", "--port", str(server.port),
+         "--data-dir", str(folder)],
+        env=os.environ | keys, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        _await(server.port, process)
+        yield server
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until something listens on a port."""
+    for _ in range(300):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start")
 
 
 def why_no_ceph() -> str | None:

@@ -46,7 +46,7 @@ def is_whole(store: Store) -> bool:
     return [problem for problem in store.verify() if not problem.harmless] == []
 
 
-class CutOff(Exception):
+class CutOffError(Exception):
     """The line to the other store went down."""
 
 
@@ -62,6 +62,6 @@ class Failing:
 
     def commit(self, objects: list[Obj], update: Update | None = None) -> Any:
         if self._left == 0:
-            raise CutOff
+            raise CutOffError
         self._left -= 1
         return self._engine.commit(objects, update)

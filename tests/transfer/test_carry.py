@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from between import PAIRS, CutOff, Failing, filled, heads, is_whole, two_places
+from between import PAIRS, CutOffError, Failing, filled, heads, is_whole, two_places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import Place
@@ -202,7 +202,7 @@ def test_one_that_is_cut_off_goes_on_from_there(
     source = places[0].open()
     filled(source, "s", *("x" * 900 + str(n) for n in range(12)))
     failing = Store(cast(Engine, Failing(places[1].engine(), commits)))
-    with pytest.raises(CutOff):
+    with pytest.raises(CutOffError):
         carry(source, failing)
     target = places[1].open()
     assert heads(target) == {}

@@ -17,6 +17,10 @@ from snapstore_cli.chat.agents import INTERRUPTED, Agent, AgentError, Pieces
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """By name of the extra, the variable that holds its key."""
 
+ANTHROPIC_MODEL = "claude-sonnet-5-5"
+OPENAI_MODEL = "gpt-5.5"
+"""The models that are asked when none is named."""
+
 _MOST_TOKENS = 8192
 
 
@@ -41,7 +45,7 @@ class AnthropicAgent:
     def __init__(self, model: str | None = None) -> None:
         import anthropic
 
-        self._model = model or "claude-sonnet-4-5"
+        self._model = model or ANTHROPIC_MODEL
         self._errors = anthropic.AnthropicError
         self._client = anthropic.Anthropic()
         self.name = self._model
@@ -65,7 +69,7 @@ class OpenAIAgent:
     def __init__(self, model: str | None = None) -> None:
         import openai
 
-        self._model = model or "gpt-4.1"
+        self._model = model or OPENAI_MODEL
         self._errors = openai.OpenAIError
         self._client = openai.OpenAI()
         self.name = self._model

@@ -9,6 +9,7 @@ All integers are little-endian. A batch is
                            bit 1 SEAL    last batch of a segment: writing goes on in the next one
                            bit 2 NARROW  lengths in the directory are u16, else u32
                            bit 3 LOOSE   its writer did not wait for a sync of it
+                           bit 4 PACKED  first batch of a segment that was packed: see pack.py
         blocks        I    number of blocks; at least 1
         records       I    number of records
         body length   I    bytes between header and trailer
@@ -17,9 +18,11 @@ All integers are little-endian. A batch is
         previous      6s   first bytes of the digest of the batch before (of the segment before)
         crc           I    CRC-32 of the 32 bytes above: no length is trusted unverified
     body
-        block table   I x blocks   stored length << 2 | codec (0 as it is, 1 zstd)
+        block table   I x blocks   stored length << 2 | codec (0 as it is, 1 zstd, 2 zstd
+                                        with the dictionary of the segment: content only)
         block 0       structure: the directory, then the payloads of structure records
-        block 1..     content: payloads of CONTENT records, at most 64 KiB (or one record) each
+        block 1..     content: payloads of CONTENT records, at most 64 KiB (256 KiB in a packed
+                      segment) or one record each
     trailer  24 bytes
         digest        16s  first bytes of the BLAKE3 of header and body
         length        I    length of the whole batch, so that a log can be walked backwards
@@ -34,7 +37,8 @@ All integers are little-endian. A batch is
                                             there are content blocks
         ids           32s x CONTENT records (unless shared), then 32s x CHUNKED records
 
-Record kinds: 1-4 are objects (``snapstore.engine.Kind``), 16 is a ref move, 17 a page of refs.
+Record kinds: 1-4 are objects (``snapstore.engine.Kind``), 16 is a ref move, 17 a page of refs,
+18 the dictionary of a packed segment.
 Slots are numbered in the order of these kinds. The payload of a NODE or SNAPSHOT is its content, so
 its id is its hash and stands nowhere else. Nor need the ids of the messages that a turn adds: the
 list node of that turn holds them, joined, in their order.
@@ -55,20 +59,22 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 import zstandard
 from blake3 import blake3
 
 from snapstore.engine import Kind, Obj
+from snapstore.engines.log.dictionary import Dictionary
 from snapstore.errors import Corrupt, UnsupportedFormat
 
 MAGIC, END = b"snpB", b"Bpns"
 VERSION = 1
-START, SEAL, NARROW, LOOSE = 1, 2, 4, 8
+START, SEAL, NARROW, LOOSE, PACKED = 1, 2, 4, 8, 16
 
-MOVE, REFS = 16, 17
+MOVE, REFS, DICT = 16, 17, 18
 FIRST_SKIPPABLE = 128
 
 _HEAD = struct.Struct("<4sBBIIIII6s")
@@ -82,13 +88,12 @@ CHAIN_SIZE = 6
 MAX_BODY = 1 << 30
 """No body is longer; a header that says so is damaged, so nothing is allocated for it."""
 MAX_BLOCK = 64 << 10
-"""Content is cut into blocks of this size, so that reading one message inflates no more."""
 MAX_PER_BLOCK = 4096
 COMPRESS_FROM = 128
 COMPRESS_STRUCTURE_FROM = 2048
 """Below this, a block of hashes gains nothing that is worth the time of trying."""
 
-_RAW, _ZSTD = 0, 1
+_RAW, _ZSTD, _ZSTD_DICT = 0, 1, 2
 
 
 class Header:
@@ -114,14 +119,20 @@ class Header:
 class Batch:
     """A batch whose digest verified, opened so that its records can be picked out."""
 
-    __slots__ = ("_blocks", "_content_ids", "_contents", "_counts", "_payloads_at", "_structure",
-                 "chunked", "contents", "data", "digest", "header", "kinds", "lengths", "objects",
+    __slots__ = ("_blocks", "_content_ids", "_contents", "_counts", "_dictionary", "_payloads_at",
+                 "_structure", "chunked", "contents", "data", "digest", "header", "kinds", "lengths", "objects",
                  "where")  # fmt: skip
 
     def __init__(
-        self, data: bytes, where: tuple[str, int], header: Header | None = None
+        self,
+        data: bytes,
+        where: tuple[str, int],
+        header: Header | None = None,
+        dictionary: Callable[[], Dictionary] | None = None,
     ) -> None:
         """Verify and open the batch that data starts with, whose header may be known already.
+
+        dictionary gives that of the segment, once a content is asked for that needs it.
 
         Raises Corrupt, and UnsupportedFormat for records of a later version.
         """
@@ -134,6 +145,7 @@ class Batch:
         if mark != END or length != end or blake3(covered).digest(16) != digest:
             raise _bad("a batch does not verify", where)
         self.data, self.header, self.digest, self.where = data, header, digest, where
+        self._dictionary = dictionary
         try:
             self._open()
         except (struct.error, IndexError) as error:
@@ -155,7 +167,7 @@ class Batch:
         self.objects = self.contents + self.chunked
         self.objects += kinds.count(Kind.NODE) + kinds.count(Kind.SNAPSHOT)
         for kind in kinds[self.objects :]:
-            if kind not in (MOVE, REFS) and kind < FIRST_SKIPPABLE:
+            if kind not in (MOVE, REFS, DICT) and kind < FIRST_SKIPPABLE:
                 raise UnsupportedFormat(f"record kind {kind} is not known (in {self.where[0]})")
         narrow = header.flags & NARROW
         self.lengths = struct.unpack_from(f"<{n}{'H' if narrow else 'I'}", structure, n)
@@ -184,8 +196,13 @@ class Batch:
     def _inflate(self, block: int) -> bytes:
         entry, start = self._blocks[block]
         stored = self.data[start : start + (entry >> 2)]
-        if entry & 3 == _RAW:
+        codec = entry & 3
+        if codec == _RAW:
             return stored
+        if codec == _ZSTD_DICT and block and self._dictionary is not None:
+            return decompress(stored, self.where, self._dictionary())
+        if codec != _ZSTD:
+            raise _bad(f"a block says codec {codec}, which it cannot have", self.where)
         return decompress(stored, self.where)
 
     # --- picking records out ------------------------------------------------------------------
@@ -270,12 +287,34 @@ class Batch:
         return [self._structured(slot) for slot in slots if self.kinds[slot] == kind]
 
 
+@dataclass(frozen=True, slots=True)
+class Density:
+    """How much time goes into making batches small."""
+
+    structure_level: int
+    content_level: int
+    block: int
+    """Content is cut into blocks of this size, so that reading one message inflates no more."""
+
+
+SAVING = Density(1, 3, MAX_BLOCK)
+"""While somebody waits for a save."""
+
+
 class Writer:
     """Makes batches. Not to be used by two threads at once: the compressor keeps state."""
 
-    def __init__(self) -> None:
-        self._fast = zstandard.ZstdCompressor(level=1, write_content_size=True)
-        self._good = zstandard.ZstdCompressor(level=3, write_content_size=True)
+    def __init__(self, density: Density = SAVING, dictionary: Dictionary | None = None) -> None:
+        self._block = density.block
+        self._fast = zstandard.ZstdCompressor(
+            level=density.structure_level, write_content_size=True
+        )
+        if dictionary is None:
+            level = density.content_level
+            self._good = zstandard.ZstdCompressor(level=level, write_content_size=True)
+        else:
+            self._good = dictionary.compressor(density.content_level)
+        self._codec = _ZSTD if dictionary is None else _ZSTD_DICT
 
     def pack(
         self,
@@ -324,15 +363,19 @@ class Writer:
         counts: list[int] = []
         first, size = 0, 0
         for n, _ in enumerate(payloads):
-            if n > first and (size + lengths[n] > MAX_BLOCK or n - first == MAX_PER_BLOCK):
-                blocks.append(_smaller(b"".join(payloads[first:n]), self._good))
+            if n > first and (size + lengths[n] > self._block or n - first == MAX_PER_BLOCK):
+                blocks.append(self._content_block(payloads[first:n]))
                 counts.append(n - first)
                 first, size = n, 0
             size += lengths[n]
         if payloads:
-            blocks.append(_smaller(b"".join(payloads[first:]), self._good))
+            blocks.append(self._content_block(payloads[first:]))
             counts.append(len(payloads) - first)
         return blocks, counts
+
+    def _content_block(self, payloads: list[bytes]) -> tuple[int, bytes]:
+        codec, data = _smaller(b"".join(payloads), self._good)
+        return (self._codec if codec == _ZSTD else codec), data
 
 
 def _ids(objects: Sequence[Obj], contents: int, joined: bytes) -> list[bytes]:
@@ -370,12 +413,14 @@ class _Decompressors(threading.local):
 _mine = _Decompressors()
 
 
-def decompress(stored: bytes, where: tuple[str, int]) -> bytes:
+def decompress(
+    stored: bytes, where: tuple[str, int], dictionary: Dictionary | None = None
+) -> bytes:
     """Inflate a block. What it claims to become is checked before anything is allocated."""
     try:
         if zstandard.frame_content_size(stored) > MAX_BODY:
             raise _bad("a block claims to inflate beyond all bounds", where)
-        return _mine.zstd.decompress(stored)
+        return (dictionary or _mine.zstd).decompress(stored)
     except zstandard.ZstdError as error:
         raise _bad(f"a block does not inflate ({error})", where) from error
 

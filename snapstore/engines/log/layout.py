@@ -6,6 +6,9 @@
     log/N.seg     segments; the last one named is active
     log/N.idx     the index of a sealed segment
     torn/         tails cut off after a crash
+    trash/        segments that a collection replaced, removed after a grace time
+    damaged/      segments that repair replaced, kept until somebody removes them
+    COLLECT       flock target of whoever rewrites segments, one at a time
     cache/        indexes of the active segment, stat caches: safe to delete at any time
     restore/      locks and journals of the directories that are captured (see worktree.local)
 
@@ -25,7 +28,12 @@ from snapstore.disk import TEMP_SUFFIX, Disk
 from snapstore.errors import Corrupt, Refused, UnsupportedFormat
 
 FORMAT_LINE = b"snapstore 1 blake3\n"
-_OURS = {"FORMAT", "LOCK", "MANIFEST", "log", "packs", "torn", "trash", "cache", "restore"}
+_OURS = {
+    "FORMAT", "LOCK", "COLLECT", "MANIFEST", "log", "torn", "trash", "damaged", "cache", "restore",
+    "leases",
+}  # fmt: skip
+UNFINISHED = ".new"
+"""What a segment is called that is being written anew, until the manifest is to name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,18 @@ class Layout:
     def torn(self) -> Path:
         return self.root / "torn"
 
+    @property
+    def trash(self) -> Path:
+        return self.root / "trash"
+
+    @property
+    def damaged(self) -> Path:
+        return self.root / "damaged"
+
+    @property
+    def collect(self) -> Path:
+        return self.root / "COLLECT"
+
     def segment(self, number: int) -> Path:
         """The file of a segment."""
         return self.root / "log" / f"{number:08d}.seg"
@@ -65,6 +85,11 @@ class Layout:
     def index(self, number: int) -> Path:
         """The file of a sealed segment's index."""
         return self.segment(number).with_suffix(".idx")
+
+    def unfinished(self, number: int) -> Path:
+        """What the file of a segment is called before it is one of the store's."""
+        path = self.segment(number)
+        return path.with_name(path.name + UNFINISHED)
 
     def segments_on_disk(self) -> tuple[int, ...]:
         """The numbers of the segment files that are there, oldest first."""
@@ -80,9 +105,8 @@ class Layout:
         return [path for folder in folders for path in folder.glob(f"*{TEMP_SUFFIX}")]
 
     def bytes_on_disk(self) -> int:
-        """Bytes of the segments and packs."""
-        files = [*(self.root / "log").glob("*.seg"), *(self.root / "packs").glob("*")]
-        return sum(path.stat().st_size for path in files)
+        """Bytes of the segments."""
+        return sum(path.stat().st_size for path in (self.root / "log").glob("*.seg"))
 
     def exists(self) -> bool:
         """Whether there is a store. Raises UnsupportedFormat for one of another format."""

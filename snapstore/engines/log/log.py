@@ -29,7 +29,9 @@ class Log:
         self.cache = IndexCache(layout, disk)
         self.segments: list[Segment] = []
         self.damaged: Corrupt | None = None
-        """Why nothing may be written, when the manifest is damaged."""
+        """Why nothing may be written, when the manifest or what it names is not there."""
+        self.rewrites = 0
+        """How often this handle has found that a collection had replaced its segments."""
         self._disk = disk
         self._tips: dict[str, Move | None] = {}
 
@@ -40,19 +42,46 @@ class Log:
 
     def load(self) -> None:
         """Open the segments that the manifest names and take in the active one."""
-        try:
-            names = Manifest.read(self.layout.manifest).segments
-        except Corrupt as damage:
-            # The log says the same as the manifest does, only less surely: read, but do not write.
-            self.damaged = damage
-            names = self.layout.segments_on_disk()
-        for number in names:
-            self.open_segment(number)
+        while not self._open_named():
+            self.close()
         for segment in self.segments[:-1]:
             self.cache.attach_sealed(segment)
         if self.segments:
             self.cache.attach_active(self.active)
             self.follow()
+
+    def _open_named(self) -> bool:
+        """Open what the manifest names; False when that was rewritten at the same time."""
+        try:
+            manifest = Manifest.read(self.layout.manifest)
+        except Corrupt as damage:
+            # The log says the same as the manifest does, only less surely: read, but do not write.
+            self.damaged = damage
+            manifest = Manifest(0, self.layout.segments_on_disk())
+        for number in manifest.segments:
+            try:
+                self.open_segment(number)
+            except Corrupt as damage:
+                if self._is_rewritten(manifest):
+                    return False
+                self.damaged = self.damaged or damage
+        return True
+
+    def _is_rewritten(self, before: Manifest) -> bool:
+        try:
+            return Manifest.read(self.layout.manifest) != before
+        except Corrupt:
+            return False
+
+    def _load_rewritten(self) -> None:
+        """A collection has replaced the segments: know nothing any more, and open the new ones.
+
+        The old ones are not closed: somebody may be walking them.
+        """
+        self.segments = []
+        self._tips.clear()
+        self.rewrites += 1
+        self.load()
 
     def open_segment(self, number: int) -> None:
         """Add a segment behind the others."""
@@ -75,14 +104,17 @@ class Log:
         self.cache.store_when_worthwhile(self.active)
 
     def _follow_to_successor(self) -> None:
-        """The active segment was sealed by another process: open what is named after it, if any."""
-        last = self.active.number
+        """The active segment was sealed: open what the manifest names by now, if it is more."""
+        known = tuple(segment.number for segment in self.segments)
         try:
             named = Manifest.read(self.layout.manifest).segments
         except Corrupt as damage:
             self.damaged = damage
             return
-        later = [number for number in named if number > last]
+        if self.damaged is None and named[: len(known)] != known:
+            self._load_rewritten()
+            return
+        later = named[len(known) :]
         for number in later:
             self.cache.attach_sealed(self.active)
             self.open_segment(number)

@@ -18,10 +18,8 @@ def tip(active: Segment, ref: str) -> Move | None:
     if offset is None:
         return None
     opened = active.batch(offset)
-    for found in reversed(moves_in(opened)):
-        if found.ref == ref:
-            return found
-    return _in_pages(opened, ref)
+    moved = [found for found in moves_in(opened) if found.ref == ref]
+    return moved[-1] if moved else _in_pages(opened, ref)
 
 
 def _in_pages(opened: Batch, ref: str) -> Move | None:

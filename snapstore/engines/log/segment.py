@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
+import zstandard
+
 from snapstore.disk import Disk
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Batch
+from snapstore.engines.log.dictionary import Dictionary
 from snapstore.engines.log.index import (
     Cover,
     Entries,
@@ -49,6 +53,8 @@ class Segment:
             if error.errno != errno.ENOENT:
                 raise
             raise Corrupt("a segment that the manifest names is missing", path=str(path)) from error
+        # A segment that was replaced is still read by who walks it; nobody else is to close it.
+        self._let_go = weakref.finalize(self, os.close, self.fd)
         self.end = 0
         """Everything before it verified, or is covered by an index."""
         self.next_number = 0
@@ -65,12 +71,12 @@ class Segment:
         self._open_bytes = 0
         self._window = (0, b"")
         self._last = 0
+        self._dictionary: Dictionary | None = None
 
     def close(self) -> None:
         """Give the descriptors back."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        self._let_go()
+        self.fd = -1
         self.indexes.clear()
         self._open.clear()
 
@@ -114,7 +120,32 @@ class Segment:
             if offset + size > self.size():
                 raise Corrupt("a batch is cut short", path=self.name, offset=offset)
             data = os.pread(self.fd, size, offset)
-        return Batch(data[:size] if len(data) > size else data, where, header)
+        whole = data[:size] if len(data) > size else data
+        return Batch(whole, where, header, self.dictionary)
+
+    def dictionary(self) -> Dictionary:
+        """The dictionary that the messages of a packed segment need. Raises Corrupt."""
+        if self._dictionary is None:
+            self._dictionary = self._read_dictionary()
+        return self._dictionary
+
+    def _read_dictionary(self) -> Dictionary:
+        # It stands in the first batch and again in the last: one damaged batch must not cost all.
+        for find in (lambda: self._opened(0), lambda: self.batch_before(self.size())):
+            try:
+                payloads = find().payloads(fmt.DICT)
+                if payloads:
+                    return Dictionary(payloads[0])
+            except (Corrupt, ValueError, zstandard.ZstdError):
+                continue
+        raise Corrupt("the dictionary of a packed segment is gone", path=self.name, offset=0)
+
+    def is_packed(self) -> bool:
+        """Whether it was written by a packer, so that packing it again gains nothing."""
+        try:
+            return bool(self._opened(0).header.flags & fmt.PACKED)
+        except (Corrupt, UnsupportedFormat):
+            return False
 
     def _in_window(self, offset: int) -> bytes:
         """Bytes from offset on, from one larger read where neighbours are read one by one."""
