@@ -16,6 +16,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -94,6 +95,11 @@ class Disk:
             raise _refused(f"making the directory {path}", error) from error
         self.sync_dir(path.parent)
 
+    def create(self, path: Path) -> int:
+        """A descriptor of a new file, 0600, that is written bit by bit and synced by the caller.
+        One that is there already is emptied."""
+        return self._create(path)
+
     def write_file(self, path: Path, data: bytes) -> None:
         """Put a whole file in place, durably: temporary name, sync, rename, sync of the directory.
 
@@ -161,7 +167,7 @@ class Disk:
             os.utime(path)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Rename within one directory, replacing what was there."""
+        """Rename within one file system, replacing what was there."""
         try:
             old.replace(new)
         except OSError as error:
@@ -171,6 +177,10 @@ class Disk:
         """Remove a file that may not be there."""
         with contextlib.suppress(OSError):
             path.unlink()
+
+    def free(self, path: Path) -> int:
+        """Bytes that can still be written on the file system of a path."""
+        return shutil.disk_usage(path).free
 
     def sync_dir(self, path: Path) -> None:
         """Make the names in a directory durable."""

@@ -17,7 +17,7 @@ The contract
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from snapstore.errors import RefMoved
@@ -83,6 +83,9 @@ class Update(NamedTuple):
     redo: int = 0
     born: int | None = None
     """When given, the move that counts as the ref's creation (undoing a deletion keeps it)."""
+    fresh: bool = False
+    """Whether the objects that come with it are new by nature, as a turn's are: an engine need not
+    look whether it has them. That costs a search for each, more than writing a small one again."""
 
 
 class Stats(NamedTuple):
@@ -182,3 +185,16 @@ def check_update(update: Update, tip: Move | None) -> Move:
         born if update.born is None else update.born,
         update.info,
     )
+
+
+def check_tips(known: Mapping[str, int], tips: Iterable[Move]) -> None:
+    """Raise RefMoved unless these are the last moves of all refs, known by their gens.
+
+    Engines call this where they have excluded other writers.
+    """
+    left = dict(known)
+    for tip in tips:
+        if left.pop(tip.ref, None) != tip.gen:
+            raise RefMoved(tip.ref, None, tip.new)
+    if left:
+        raise RefMoved(next(iter(left)), None, None)

@@ -17,7 +17,7 @@ from snapstore.frozen import freeze
 from snapstore.ids import object_id
 from snapstore.objects import Objects, Stage
 
-_BLOCK = 1024
+_BLOCK = 2048
 """Messages that iterating reads at a time."""
 
 

@@ -31,6 +31,8 @@ OF_SNAPSHOTS = (SESSIONS, TAGS, CAPTURES)
 CURRENT = "state/current"
 PURGE = "purge"
 """The op of a move that nothing goes back beyond: what was before it is gone for good."""
+EXPIRED = "expired"
+"""The op of a move of which a collection has left only what it tells of names and origins."""
 ARRIVING = "state/arriving/"
 """What is being brought in by several commits is held by a ref of these until it is named."""
 
@@ -69,6 +71,8 @@ def step_back(
     if tip.base == 0 and _begins_with_purge(engine, tip):
         raise NothingToDo("what was before the last purge is gone", hint="nothing can bring it back")
     target = engine.move(ref, tip.base) if tip.base else None
+    if tip.base and (target is None or target.op == EXPIRED):
+        raise NothingToDo("what was before was collected", hint="nothing can bring it back")
     update = Update(
         ref,
         target.new if target else None,
@@ -134,7 +138,7 @@ def step_forth(
     """Redo what was undone last, with further facts about it; as step_back otherwise."""
     tip = tip or engine.tip(ref)
     target = engine.move(ref, tip.redo) if tip is not None and tip.redo else None
-    if tip is None or target is None:
+    if tip is None or target is None or target.op == EXPIRED:
         raise NothingToDo("there is nothing to redo", hint="a new save ends what can be redone")
     update = Update(
         ref,
@@ -182,6 +186,15 @@ def rename(engine: Engine, old: str, new: str, time: int) -> Move:
     moved = create(engine, new, tip.new, "rename", time, info)
     engine.commit([], Update(old, None, tip.new, "rename", time, {"to_ref": new}))
     return moved
+
+
+def before(engine: Engine, move: Move) -> Move | None:
+    """The move of a ref before this one, of those that are left."""
+    found = engine.move(move.ref, move.gen - 1)
+    if found is None and move.gen > 1:
+        earlier = (m for m in engine.reflog() if m.ref == move.ref and m.gen < move.gen)
+        found = next(earlier, None)
+    return found
 
 
 def was_at(engine: Engine, ref: str, back: int) -> Move | None:

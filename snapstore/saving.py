@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from snapstore import refs
 from snapstore.engine import Update
-from snapstore.errors import InvalidInput, RefMoved
+from snapstore.errors import InvalidInput, RefMoved, Refused
 from snapstore.objects import Stage
 from snapstore.snapshot import Snapshot
 
@@ -59,20 +59,35 @@ def commit_turn(
     """
     parent = head.record.parent if head and completes else head.raw_id if head else None
     snapshot_id, record = store.objects.snapshots.create(
-        parent, stage.put_snapshot, time=store.clock(), label=label, **content._asdict()
+        parent,
+        stage.put_snapshot,
+        time=store.clock(),
+        history=content.history,
+        scratchpad=content.scratchpad,
+        files=content.files,
+        label=label,
+        meta=content.meta,
+        worktree=content.worktree,
+        partial=content.partial,
     )
     saved = Snapshot(store.objects, snapshot_id, record)
     ref = refs.SESSIONS + name
     base = _before(store, ref, head) if head and completes else None
     expect = head.raw_id if head else None
     try:
-        stage.commit(Update(ref, snapshot_id, expect, "save", record.time, base=base))
+        update = Update(ref, snapshot_id, expect, "save", record.time, base=base, fresh=True)
+        stage.commit(update)
     except RefMoved as moved:
         twin = _twin(store, saved, moved.actual)
         if twin is not None:
             return name, twin
         if on_conflict == "raise":
             raise RefMoved(name, moved.expected, moved.actual) from None
+        if head is not None and not store.engine.contains(head.raw_id):
+            raise Refused(
+                f"what {name} went on from here is gone: it was purged",
+                hint="keep what is new, reload() the session and append it again",
+            ) from None
         return _commit_beside(store, stage, name, saved), saved
     return name, saved
 

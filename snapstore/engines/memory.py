@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
+from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_tips, check_update
 from snapstore.errors import ObjectMissing, SnapstoreError
 
 
@@ -111,10 +111,17 @@ class MemoryEngine:
         with self._mutex:
             return Stats(len(self._objects), sum(len(o.payload) for o in self._objects.values()))
 
-    def discard(self, objects: Collection[bytes], before: Mapping[str, int]) -> int:
+    def discard(
+        self,
+        objects: Collection[bytes],
+        before: Mapping[str, int],
+        tips: Mapping[str, int] | None = None,
+    ) -> int:
         """See ``snapstore.maintenance.purge.Discarding``."""
         with self._mutex:
             self._usable()
+            if tips is not None:
+                check_tips(tips, self.tips())
             gone = [self._objects.pop(object_id, None) for object_id in objects]
             self._moves = [move for move in self._moves if move.gen >= before.get(move.ref, 0)]
             for ref, first in before.items():

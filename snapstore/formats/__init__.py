@@ -11,6 +11,7 @@ from pathlib import Path
 from snapstore.errors import NotATranscript
 from snapstore.formats import claude_code, codex, messages
 from snapstore.formats.claude_cut import ClaudeCut
+from snapstore.formats.codex_base import rows_before
 from snapstore.formats.content import OnDisk
 from snapstore.formats.detect import Harness, detect, of_rows, of_value
 from snapstore.formats.jsonl import Damage, Row, Rows, load, parse_content, scan
@@ -45,10 +46,13 @@ _LARGE = 16 << 20
 def read_file(path: Path) -> Transcript:
     """Read a session file from where it lies. Raises OSError, and what read raises."""
     if path.stat().st_size < _LARGE:
-        return read(path.read_bytes(), path.name)
+        rows = load(path.read_bytes())
+        if of_rows(rows, path.name) == "codex":
+            return codex.read(rows, path.name, rows_before(path, rows.rows))
+        return _read_rows(rows, path.name, None)
     content = OnDisk(path)
-    rows = (found.value for found in scan(content) if isinstance(found, Row))
-    if next(filter(None, map(of_value, rows)), None) != "claude-code":
+    values = (found.value for found in scan(content) if isinstance(found, Row))
+    if next(filter(None, map(of_value, values)), None) != "claude-code":
         return read(path.read_bytes(), path.name)
     return claude_code.read(parse_content(content, ClaudeCut()), path.name)
 
@@ -59,7 +63,10 @@ def read(data: bytes, name: str = "", harness: Harness | None = None) -> Transcr
     Raises NotATranscript when harness is not given and cannot be told from the content, or is one
     that is not read here.
     """
-    rows = load(data)
+    return _read_rows(load(data), name, harness)
+
+
+def _read_rows(rows: Rows, name: str, harness: Harness | None) -> Transcript:
     harness = harness or of_rows(rows, name)
     reader = _READERS.get(harness or "")
     if reader is None:

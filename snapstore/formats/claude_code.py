@@ -71,9 +71,7 @@ def read(rows: Rows, name: str = "") -> Transcript:
     spoken = bytearray(len(rows.rows))
     for place, message in zip(tree.places, tree.messages, strict=True):
         spoken[place] = message is not None
-    return Transcript(
-        "claude-code", (session,), len(rows.rows), tuple(notes), rows, bytes(spoken)
-    )
+    return Transcript("claude-code", (session,), len(rows.rows), tuple(notes), rows, bytes(spoken))
 
 
 def _title(rows: Iterable[Row], tree: Tree) -> str:
@@ -222,9 +220,7 @@ def _compact(
 
     Returns how many messages that makes.
     """
-    kept = [
-        _told_message(tree, group) for group in _groups(tree, _preserved_rows(tree, boundary))
-    ]
+    kept = [_told_message(tree, group) for group in _groups(tree, _preserved_rows(tree, boundary))]
     anchor, *_ = preserved(boundary)
     before = anchor is not None and anchor == boundary.get("uuid")
     builder.compact(kept if before else [])

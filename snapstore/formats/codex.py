@@ -22,12 +22,16 @@ _INJECTED = re.compile(r"\s*(<[A-Za-z][\w-]*[\s>]|# AGENTS\.md instructions)")
 _THREAD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def read(rows: Rows, name: str = "") -> Transcript:
+def read(rows: Rows, name: str = "", before: Sequence[Row] = ()) -> Transcript:
     """Read the rows of a rollout; name is the file's, for a session that has no better name.
 
-    One session; what was rolled back are its branches (``branch-1``, ...). Never raises.
+    Before are rows of another file that it goes on from. One session; what was rolled back are its
+    branches (``branch-1``, ...). Never raises.
     """
-    reader = _Reader(rows.rows)
+    reader = _Reader(rows.rows, before)
+    for row in before:
+        reader.read(None, row)
+    reader.begin()
     for place, row in enumerate(rows.rows):
         reader.read(place, row)
     turns = reader.builder.turns()
@@ -50,21 +54,26 @@ def read(rows: Rows, name: str = "") -> Transcript:
 class _Reader:
     """Takes the rows of a rollout one by one."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], before: Sequence[Row]) -> None:
         self.builder = TurnBuilder()
         self.facts: dict[str, Any] = {}
         self.start: dict[str, Any] = {}
         self.dropped: list[tuple[Turn, ...]] = []
         self.warnings: list[Damage] = []
         self.spoken = bytearray(len(rows))
-        self._item_texts = _item_texts(rows)
-        self._event_texts = _event_texts(rows)
+        self._item_texts = _item_texts((*before, *rows))
+        self._event_texts = _event_texts((*before, *rows))
+        self._has_base = bool(before)
         self._unconfirmed = False  # whether the last prompt was an item that no event names
         self._model: str | None = None
         self._ordinal: int | None = None
         self._first = True  # whether nothing has told what the session is, nor anything been said
 
-    def read(self, place: int, row: Row) -> None:
+    def begin(self) -> None:
+        """The rows of the file itself begin: what others said the session is counts no more."""
+        self.facts, self.start, self._first = {}, {}, True
+
+    def read(self, place: int | None, row: Row) -> None:
         value = row.value
         if not isinstance(value, dict):
             return
@@ -89,7 +98,10 @@ class _Reader:
         elif kind == "turn_context":
             self._context(payload)
 
-    def _speaks(self, place: int) -> list[int]:
+    def _speaks(self, place: int | None) -> list[int]:
+        """The rows that tell what is told now, for the turn; none where they are elsewhere."""
+        if place is None:
+            return []
         self.spoken[place] = 1
         return [place]
 
@@ -118,7 +130,7 @@ class _Reader:
         if self._model is not None:
             self.builder.note("model", self._model)
 
-    def _event(self, event: dict[str, Any], place: int) -> None:
+    def _event(self, event: dict[str, Any], place: int | None) -> None:
         for text in _prompts_of(event):
             if text not in self._item_texts:
                 if not self._unconfirmed:
@@ -144,7 +156,7 @@ class _Reader:
                 if self._first:
                     self.start[key] = value
         self._first = False
-        if isinstance(meta.get("history_base"), dict):
+        if isinstance(meta.get("history_base"), dict) and not self._has_base:
             what = f"it goes on from thread {meta.get('forked_from_id')}, which is another file"
             done = "only what follows is read"
             self.warnings.append(Damage(row.line, row.offset, what, done))

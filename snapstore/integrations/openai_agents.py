@@ -1,11 +1,9 @@
 """SnapstoreSession: the session memory of the OpenAI Agents SDK on a snapstore store.
 
-Needs the extra ``snapstore[openai-agents]``. Each call that changes the session is one turn of it, so
-``snapstore log``, ``show``, ``diff`` and ``undo`` work on what an agent kept, and no pop or clear
-destroys anything.
-
-A *turn of the conversation*, as ``turns``, ``rewind`` and ``fork`` count them, begins at an item of
-the user that is no tool output. A *branch* is a session beside the first one, named SESSION/BRANCH.
+Needs the extra ``snapstore[openai-agents]``. Each call that changes the session is one turn of it,
+so ``snapstore log``, ``show``, ``diff`` and ``undo`` work on what an agent kept, and no pop or clear
+destroys anything. ``turns``, ``rewind`` and ``fork`` count questions of the user; a *branch* is a
+session beside the first one, named SESSION/BRANCH.
 """
 
 from __future__ import annotations
@@ -15,8 +13,6 @@ import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -25,9 +21,11 @@ from snapstore.engine import Update
 from snapstore.errors import Corrupt, InvalidInput, NotFound, RefMoved, Refused
 from snapstore.frozen import thaw
 from snapstore.integrations.names import session_name
+from snapstore.integrations.opening import open_place
+from snapstore.integrations.questions import ConversationTurn, end_of, label, turns
 from snapstore.objects import Stage
 from snapstore.session import Session
-from snapstore.store import Store, open_store
+from snapstore.store import Store
 
 try:
     from agents.memory.session_settings import SessionSettings, coerce_session_settings
@@ -52,19 +50,6 @@ MAIN = "main"
 """What the branch that a session begins on is called."""
 
 _BRANCH_REFS = "state/branch/"
-_TOOL_OUTPUTS = ("tool_result", "function_call_output")
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationTurn:
-    """What one question of the user led to."""
-
-    number: int
-    """The first is 1."""
-    content: Any
-    """The content of the user's item."""
-    items: int
-    """How many items the turn has, the user's included."""
 
 
 class SnapstoreSession:
@@ -87,8 +72,7 @@ class SnapstoreSession:
         self.session_id = session_id
         self.session_settings = _settings(session_settings)
         self._owns = not isinstance(db_path, Store)
-        where = "memory://" if str(db_path) == ":memory:" else db_path
-        self._store = where if isinstance(where, Store) else open_store(where)
+        self._store = db_path if isinstance(db_path, Store) else open_place(db_path)
         self._lock = threading.RLock()
         self._closed = False
 
@@ -108,7 +92,9 @@ class SnapstoreSession:
         self._check_open()
         if items:
             added = [_as_json(item) for item in items]
-            await self._shielded(lambda: self._change(lambda session: session.history.extend(added)))
+            await self._shielded(
+                lambda: self._change(lambda session: session.history.extend(added))
+            )
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item off; None when there is none. Damaged items are passed over."""
@@ -129,7 +115,7 @@ class SnapstoreSession:
 
     async def turns(self) -> list[ConversationTurn]:
         """The turns of the conversation on this branch."""
-        return await self._run(lambda: _turns(list(self._session().history)))
+        return await self._run(lambda: turns(list(self._session().history)))
 
     async def rewind(self, turn: int) -> None:
         """Go back to where this turn of the conversation ended; 0 is before the first.
@@ -139,7 +125,7 @@ class SnapstoreSession:
 
         def rewound() -> None:
             session = self._session()
-            end = _end_of(list(session.history), turn)
+            end = end_of(list(session.history), turn)
             saved = _turn_of_length(session, end)
             if saved is not None:
                 session.rewind(saved)
@@ -157,7 +143,7 @@ class SnapstoreSession:
 
         def forked() -> None:
             session = self._session()
-            end = None if at is None else _end_of(list(session.history), at)
+            end = None if at is None else end_of(list(session.history), at)
             saved = None if end is None else _turn_of_length(session, end)
             branch = session.fork(self._branch_session(name), at=saved)
             if end is not None and saved is None:
@@ -198,7 +184,7 @@ class SnapstoreSession:
                     stage.commit(Update(ref, chosen, expect, "switch", self._store.clock()))
                     return
 
-    # --- what the SDK looks for ---------------------------------------------------------------------
+    # --- what the SDK looks for -------------------------------------------------------------------
 
     async def _pop_item_with_validation(
         self, validate: Callable[[TResponseInputItem], None] | None = None
@@ -263,7 +249,7 @@ class SnapstoreSession:
         self._change(replace)
         return replaced
 
-    # --- how it is done -----------------------------------------------------------------------------
+    # --- how it is done ---------------------------------------------------------------------------
 
     def _session(self) -> Session:
         self._check_open()
@@ -285,7 +271,7 @@ class SnapstoreSession:
             if not session.unsaved or (session.head is None and not session.history):
                 return
             with contextlib.suppress(RefMoved):
-                session.save(_label(session.history))
+                session.save(label(session.history))
                 return
 
     def _check_open(self) -> None:
@@ -378,35 +364,6 @@ def _undamaged(session: Session, limit: int | None) -> list[TResponseInputItem]:
     return found[::-1]
 
 
-def _starts(items: Sequence[Any]) -> list[int]:
-    """Where the turns of a conversation begin."""
-    return [at for at, item in enumerate(items) if _is_question(item)]
-
-
-def _is_question(item: Any) -> bool:
-    if not isinstance(item, dict) or item.get("role") != "user":
-        return False
-    content = item.get("content")
-    blocks = content if isinstance(content, list) else ()
-    return not any(isinstance(b, dict) and b.get("type") in _TOOL_OUTPUTS for b in blocks)
-
-
-def _turns(items: Sequence[Any]) -> list[ConversationTurn]:
-    borders = [*_starts(items), len(items)]
-    return [
-        ConversationTurn(number, thaw(items[start].get("content")), end - start)
-        for number, (start, end) in enumerate(pairwise(borders), 1)
-    ]
-
-
-def _end_of(items: Sequence[Any], turn: int) -> int:
-    """How many items there are up to the end of a turn."""
-    borders = [*_starts(items), len(items)]
-    if not 0 <= turn < len(borders):
-        raise NotFound(f"there is no turn {turn}: the conversation has {len(borders) - 1}")
-    return borders[turn]
-
-
 def _turn_of_length(session: Session, length: int) -> int | None:
     """The last turn of the session's line that held just the first so many items it has now."""
     lists, now = session._store.objects.lists, session.head.record.history if session.head else None
@@ -415,13 +372,3 @@ def _turn_of_length(session: Session, length: int) -> int | None:
         if lists.length(tip) == length and lists.common_prefix(tip, now) == length:
             return snapshot.turn
     return None
-
-
-def _label(history: Sequence[Any]) -> str:
-    """The first words of the last question."""
-    for item in reversed(history):
-        if _is_question(item):
-            content = item.get("content")
-            text = content if isinstance(content, str) else ""
-            return " ".join(text.split())[:60]
-    return ""

@@ -27,7 +27,8 @@ from snapstore.chunks import pieces_of
 from snapstore.engine import Kind, Move, Update
 from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused, SnapstoreError
 from snapstore.maintenance.reach import Reach
-from snapstore.maintenance.rewrite import Rewriter, Unwanted
+from snapstore.maintenance.rewrite import Rewriter
+from snapstore.maintenance.unwanted import Unwanted
 from snapstore.model.layout import LAYOUT
 from snapstore.objects import Stage
 
@@ -41,11 +42,18 @@ _TRIES = 8
 class Discarding(Protocol):
     """An engine that can let go of what nothing is to reach any more."""
 
-    def discard(self, objects: Collection[bytes], before: Mapping[str, int]) -> int:
+    def discard(
+        self,
+        objects: Collection[bytes],
+        before: Mapping[str, int],
+        tips: Mapping[str, int] | None = None,
+    ) -> int:
         """Drop these objects, and of each ref here the moves before the given one, for good.
 
         No byte of them is left in any file when it returns. How many of the objects there were
-        comes back; one that is not there is passed over. Nothing that stays refers to them.
+        comes back; one that is not there is passed over. Nothing that stays refers to them, as
+        long as no ref has moved since: with tips, the gen of the last move of every ref, that is
+        made sure of while nobody else can write. Raises RefMoved.
         """
 
 
@@ -84,22 +92,14 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
         )
     unwanted = Unwanted(text)
     rewriter = Rewriter(store.objects, unwanted)
-    touched: dict[str, None] = {}
     with Stage(store.objects) as stage:
         rewriter.use(stage)
-        for _ in range(_TRIES):
-            plans = list(_plans(store, rewriter))
-            touched |= {plan.tip.ref: None for plan in plans}
-            changed = rewriter.changed
-            if not apply or _carried_out(store, plans, stage, changed):
-                break
+        if isinstance(engine, Discarding) and apply:
+            touched, dropped = _purge(store, engine, rewriter, unwanted, stage)
         else:
-            raise RefMoved("the store", None, None)
-    if apply and isinstance(engine, Discarding):
-        doomed = _doomed(store, rewriter, unwanted)
-        dropped = engine.discard(doomed, dict(_first_that_counts(store)))
-    else:
-        dropped = len(set(rewriter.replaced()))
+            touched = [plan.tip.ref for plan in _plans(store, rewriter)]
+            dropped = len(set(rewriter.replaced()))
+    changed = rewriter.changed
     return Purged(
         sessions=tuple(map(refs.described, touched)),
         turns=changed["turns"],
@@ -113,24 +113,52 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
     )
 
 
+def _purge(
+    store: Store, engine: Discarding, rewriter: Rewriter, unwanted: Unwanted, stage: Stage
+) -> tuple[list[str], int]:
+    """The refs that were moved, and how many objects were dropped.
+
+    Whoever saves meanwhile may save the text again, or rely on what is about to be dropped. So it
+    is begun anew until nothing was left to do and nobody has moved a ref since.
+    """
+    touched: dict[str, None] = {}
+    for _ in range(_TRIES):
+        tips = {tip.ref: tip.gen for tip in store.engine.tips()}
+        plans = list(_plans(store, rewriter))
+        with contextlib.suppress(RefMoved):
+            if not plans:
+                doomed = _doomed(store, rewriter, unwanted)
+                rewriter.use(stage)
+                return list(touched), engine.discard(doomed, dict(_first_that_counts(store)), tips)
+            touched |= {plan.tip.ref: None for plan in plans}
+            _carry_out(store, plans, stage, rewriter.changed)
+    raise Refused(
+        "sessions are being saved all the time, and what is saved meanwhile may hold the text",
+        hint="purge again when it is quiet; what was done so far stays",
+    )
+
+
 # --- the moves that count -----------------------------------------------------------------------
 
 
 def _histories(store: Store) -> dict[str, list[Move]]:
     """The moves of each ref that points at snapshots, oldest first, from its last purge on."""
     found: dict[str, list[Move]] = {}
-    ended: dict[str, bool] = {}
+    purge: dict[str, int | None] = {}
     for move in store.engine.reflog():
         if not move.ref.startswith(refs.OF_SNAPSHOTS):
             continue
-        is_purge = move.op == refs.PURGE
-        ended.setdefault(move.ref, False)
-        moves = found.setdefault(move.ref, [])
-        if moves and moves[-1].op == refs.PURGE and not is_purge:
-            ended[move.ref] = True
-        if not ended[move.ref]:
-            moves.append(move)
+        at = _purged_at(move)
+        if purge.setdefault(move.ref, at) is None:
+            purge[move.ref] = at
+        if purge[move.ref] == at:
+            found.setdefault(move.ref, []).append(move)
     return {ref: moves[::-1] for ref, moves in found.items()}
+
+
+def _purged_at(move: Move) -> int | None:
+    """When the purge took place that made a move; None for a move of another kind."""
+    return move.info["purged"]["at"] if move.op == refs.PURGE else None
 
 
 def _first_that_counts(store: Store) -> Iterator[tuple[str, int]]:
@@ -187,7 +215,7 @@ def _apart(store: Store, heads: list[bytes]) -> list[bytes]:
 
 def _told(move: Move, rewriter: Rewriter) -> dict[str, Any]:
     """What a move tells, without the text, and of what has become of what it refers to."""
-    info = dict(rewriter.value(dict(move.info)))
+    info = dict(rewriter.value(dict(move.info), keys=False))
     if LAYOUT in info:
         info[LAYOUT] = rewriter.layout(move.info[LAYOUT])
     if "forked_from" in info:
@@ -211,28 +239,23 @@ def _facts(store: Store, moves: list[Move], rewriter: Rewriter) -> dict[str, Any
     return facts
 
 
-def _carried_out(
-    store: Store, plans: list[_Plan], stage: Stage, changed: Mapping[str, int]
-) -> bool:
-    """Move the refs; False when another writer moved one of them first."""
-    record = {"turns": changed["turns"], "messages": changed["messages"]}
+def _carry_out(store: Store, plans: list[_Plan], stage: Stage, changed: Mapping[str, int]) -> None:
+    """Move the refs. Raises RefMoved when another writer moved one of them first."""
+    record = {key: changed[key] for key in ("turns", "messages", "files")}
+    record["at"] = store.clock()
     for plan in plans:
         tip = plan.tip
         head, gen = tip.new, tip.gen
-        info = {**plan.info, "purged": {**record, "files": changed["files"]}}
+        info = {**plan.info, "purged": record}
         for new in plan.heads:
             update = Update(
                 tip.ref, new, head, refs.PURGE, store.clock(), info, at=gen, base=0, born=gen + 1
             )
-            try:
-                stage.commit(update)
-            except RefMoved:
-                return False
+            stage.commit(update)
             head, gen = new, gen + 1
         if tip.new is None:
             last = Update(tip.ref, None, head, tip.op, store.clock(), _of_names(tip), at=gen)
             stage.commit(last)
-    return True
 
 
 def _of_names(tip: Move) -> dict[str, Any]:

@@ -34,7 +34,12 @@ class Turn:
 class Reach:
     """Walks from heads, remembering what it has seen. ``seen`` holds every id that was met."""
 
-    def __init__(self, objects: Objects, report: Report) -> None:
+    def __init__(
+        self, objects: Objects, report: Report, kind: Callable[[bytes], int] | None = None
+    ) -> None:
+        """kind tells that of an object where the engine can without reading it: then contents are
+        looked for and not read."""
+        self._kind = kind
         self._objects = objects
         self._trees = Trees(objects)
         self._report = report
@@ -77,7 +82,7 @@ class Reach:
                 self.visit(turn)
         self._page(laid_out.rest)
         if laid_out.end is not None:
-            self._content(laid_out.end)
+            self.content(laid_out.end)
 
     def _page(self, page: bytes | None) -> None:
         """Meet a page of rows, and their parts."""
@@ -89,9 +94,9 @@ class Reach:
             self.seen.add(page)
             self._report(page, error)
             return
-        self._content(page)
+        self.content(page)
         for part in parts_of(rows):
-            self._content(part)
+            self.content(part)
 
     def tree(self, root: bytes) -> None:
         """Meet all that a file tree holds."""
@@ -116,7 +121,7 @@ class Reach:
                 if entry.children is not None:
                     below.append(entry.children)
                 elif entry.kind == FILE and entry.target is not None:
-                    self._content(entry.target)
+                    self.content(entry.target)
         self.seen.update(found)
         return below
 
@@ -126,7 +131,7 @@ class Reach:
             for node_id, node in self._objects.lists.reachable(tip, self.seen):
                 found.append(node_id)
                 for at in range(0, len(node.ids), 32):
-                    self._content(node.ids[at : at + 32])
+                    self.content(node.ids[at : at + 32])
         except SnapstoreError as error:
             self._report(tip or b"", error)
         # Marked only now: the walk stops at the first node that was seen before.
@@ -139,12 +144,13 @@ class Reach:
                 found.append(node_id)
                 if isinstance(node, Leaf):
                     for link in node.links:
-                        self._content(link)
+                        self.content(link)
         except SnapstoreError as error:
             self._report(root or b"", error)
         self.seen.update(found)
 
-    def _content(self, content_id: bytes) -> None:
+    def content(self, content_id: bytes) -> None:
+        """Meet a content, and the pieces of a large one."""
         waiting = [content_id]
         while waiting:
             here = waiting.pop()
@@ -152,6 +158,8 @@ class Reach:
                 continue
             self.seen.add(here)
             try:
+                if self._kind is not None and self._kind(here) != Kind.CHUNKED:
+                    continue
                 o = self._objects.engine.read(here)
                 if o.kind == Kind.CHUNKED:
                     waiting += pieces_of(o.payload, here)

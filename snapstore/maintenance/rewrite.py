@@ -11,15 +11,14 @@ beside a turn is bytes in a form of its own: there as many other bytes take its 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from snapstore import values
-from snapstore.errors import InvalidInput
 from snapstore.ids import SIZE
 from snapstore.maintenance.redact import change_strings, change_text, signed_thinking
+from snapstore.maintenance.unwanted import Unwanted
 from snapstore.model.layout import Layout
 from snapstore.model.maps import INLINE, Inline, Leaf, Link, Value
 from snapstore.model.pages import RAW, PageRow, Part, decode_page, encode_page
@@ -36,52 +35,6 @@ from snapstore.worktree.tree import (
     decode_entry,
     put_root,
 )
-
-SHORTEST = 4
-"""Fewest bytes of a text that is taken out: a shorter one would be in everything."""
-
-_MARKS = (b"[purged]", b"*****", b"-----")
-
-
-class Unwanted:
-    """A text in all the forms in which it may have been saved."""
-
-    def __init__(self, text: str) -> None:
-        """Raises InvalidInput for a text that is too short."""
-        raw = text.encode("utf-8", "surrogatepass")
-        if len(raw) < SHORTEST:
-            raise InvalidInput(f"a text of fewer than {SHORTEST} bytes is in everything")
-        forms = [raw]
-        # As it stands in JSON, and in JSON that is a string in JSON: the arguments of tool calls.
-        for _ in range(2):
-            for plain in (True, False):
-                escaped = [_escaped(form, plain) for form in forms]
-                forms += [form for form in escaped if form not in forms]
-        forms += [text.encode(code, "surrogatepass") for code in ("utf-16-le", "utf-16-be")]
-        self._forms = sorted(forms, key=len, reverse=True)
-        self._mark = next(mark for mark in _MARKS if not any(form in mark for form in forms))
-        self.longest = len(self._forms[0])
-
-    def is_in(self, content: bytes) -> bool:
-        """Whether the text stands in these bytes, in whatever form."""
-        return any(form in content for form in self._forms)
-
-    def without(self, content: bytes) -> bytes:
-        """The bytes with a mark in its place."""
-        for form in self._forms:
-            content = content.replace(form, self._mark)
-        return content
-
-    def masked(self, content: bytes) -> bytes:
-        """The bytes with as many others in its place."""
-        for form in self._forms:
-            content = content.replace(form, b"*" * len(form))
-        return content
-
-
-def _escaped(form: bytes, plain: bool) -> bytes:
-    text = form.decode("utf-8", "surrogatepass")
-    return json.dumps(text, ensure_ascii=plain)[1:-1].encode("utf-8", "surrogatepass")
 
 
 class Rewriter:
@@ -125,7 +78,8 @@ class Rewriter:
             waiting.append((here, record))
             here = record.parent
         for old, record in reversed(waiting):
-            self._new[old] = self._turn(old, record)
+            new = self._new[old] = self._turn(old, record)
+            self._new[new] = new
         return self._new[head]
 
     def _turn(self, old: bytes, record: Record) -> bytes:
@@ -163,9 +117,9 @@ class Rewriter:
         """A text without the unwanted one."""
         return change_text(text, "", self._change)
 
-    def value(self, value: Any) -> Any:
-        """A value without the text, in its keys too."""
-        return change_strings(value, self._change, keys=True)
+    def value(self, value: Any, *, keys: bool = True) -> Any:
+        """A value without the text, in its keys too unless told not to."""
+        return change_strings(value, self._change, keys=keys)
 
     def _change(self, name: bytes, content: bytes) -> bytes:
         return self._unwanted.without(content)
@@ -340,8 +294,7 @@ class Rewriter:
         if entry.kind != FILE or self._bytes(target) == target:
             return entry
         changed = self._bytes(target)
-        size = sum(map(len, content_of(self._objects, changed)))
-        return entry._replace(target=changed, size=size)
+        return entry._replace(target=changed, size=len(self._objects.content(changed)))
 
     def _bytes(self, content_id: bytes) -> bytes:
         """What an object that holds bytes as they are has become."""
@@ -375,7 +328,7 @@ class Rewriter:
                 self._page(old.rest) if old.rest is not None else None,
                 self._bytes(old.end) if old.end is not None else None,
             )
-            made = layout_id if new == old else self._stage.put_node(new.encode())
+            made = layout_id if new == old else self._stage.put_content(new.encode())
             self._new[layout_id] = made
         return self._new[layout_id]
 

@@ -3,7 +3,8 @@
 A layout is a msgpack array
 
     [heads, rest, end]
-    heads   snapshots of the last turns of all lines of the session, the live one first, joined
+    heads   snapshots of the last turns of all lines of the session, the live one first, joined; at
+            the end, if there are any, the snapshot of the files beside it (see transfer.beside)
     rest    page of the rows that no turn of these lines holds, 32 bytes; nil for none
     end     what stands behind the last row, the id of a content object; nil for one line feed
 

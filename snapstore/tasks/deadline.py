@@ -4,6 +4,8 @@ In the main thread an alarm interrupts it wherever it is, in a blocking system c
 other thread (and where an alarm is set already) Python can only raise the error between two steps
 of Python code, so a call that blocks outside of Python ends first. Either way the code has ended
 when the deadline's block is left: no attempt goes on behind the back of the next one.
+
+What must not be torn apart, a save, is done ``undisturbed``: the error waits until it is through.
 """
 
 from __future__ import annotations
@@ -17,6 +19,13 @@ from collections.abc import Iterator
 from types import FrameType
 
 from snapstore.errors import PhaseTimedOut
+
+_LATER = 0.005
+"""Seconds after which it is tried again to raise the error in a thread that was undisturbed."""
+
+_mutex = threading.Lock()
+_busy: set[int] = set()
+"""The threads that are not to be disturbed now."""
 
 
 class _TimeIsUp(BaseException):
@@ -41,6 +50,20 @@ def timed_out(what: str, seconds: float) -> PhaseTimedOut:
     return PhaseTimedOut(f"{what} took longer than {seconds:g} s")
 
 
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold off the deadlines of this thread while the block runs."""
+    thread = threading.get_ident()
+    with _mutex:
+        outermost = thread not in _busy
+        _busy.add(thread)
+    try:
+        yield
+    finally:
+        if outermost:
+            _busy.discard(thread)
+
+
 def _may_set_alarm() -> bool:
     return (
         hasattr(signal, "setitimer")
@@ -52,7 +75,9 @@ def _may_set_alarm() -> bool:
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
-        raise _TimeIsUp
+        if threading.get_ident() not in _busy:
+            raise _TimeIsUp
+        signal.setitimer(signal.ITIMER_REAL, _LATER)
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
@@ -68,29 +93,28 @@ def _alarm(seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def _injection(seconds: float) -> Iterator[None]:
     thread = threading.get_ident()
-    mutex = threading.Lock()
-    over = fired = False
+    over = threading.Event()
+    fired = False
 
-    def fire() -> None:
+    def watch() -> None:
         nonlocal fired
-        with mutex:
-            if not over:
-                fired = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp)
-                )
+        patience = seconds
+        while not fired and not over.wait(patience):
+            with _mutex:
+                if thread not in _busy and not over.is_set():
+                    fired = True
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                        ctypes.c_ulong(thread), ctypes.py_object(_TimeIsUp)
+                    )
+            patience = _LATER
 
-    timer = threading.Timer(seconds, fire)
-    timer.daemon = True
-    timer.start()
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
-        with mutex:
-            over = True
-            late = fired
-        if late:
+        with _mutex:
+            over.set()
+        if fired:
             # It was sent and may not have come yet: it must not come where nobody expects it.
             with contextlib.suppress(_TimeIsUp):
                 time.sleep(0.05)

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from snapstore.errors import RefMoved, SnapstoreError
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Snapshot
+from snapstore.tasks.deadline import undisturbed
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -177,7 +178,7 @@ class Records:
         The lease keeps other runners out; whoever else moves the session (a note in the scratchpad,
         a rewind) does not lose this record, which is then added to what they made of it.
         """
-        with self._mutex:
+        with self._mutex, undisturbed():
             for left in reversed(range(_TRIES)):
                 try:
                     return self._save(label, messages, scratchpad, back_to)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,8 @@ Phases = Iterable[Phase | tuple[str, Callable[..., Any]]]
 _POLL = 0.05
 """Seconds between two looks at a lease that somebody else has."""
 
-_running: ContextVar[frozenset[str]] = ContextVar("running tasks", default=frozenset())
+_running: ContextVar[frozenset[Hashable]] = ContextVar("running tasks", default=frozenset())
+"""The tasks that this code is a part of, each with the place of its store."""
 
 
 def run_task(
@@ -93,7 +94,8 @@ async def run_task_async(
 # --- one phase -----------------------------------------------------------------------------------
 
 
-def _run_phase(run: Run, phase: Phase, number: int = 1) -> None:
+def _run_phase(run: Run, phase: Phase) -> None:
+    number = 1
     while True:
         attempt = run.start(phase, Context, number)
         begun = time.monotonic()
@@ -197,7 +199,7 @@ def _held(store: Store, name: str, wait: float | None, watch: Watch | None) -> I
             if lease is None:
                 time.sleep(_POLL)
             else:
-                stack.enter_context(_within(name, lease))
+                stack.enter_context(_within(_here(store, name), lease))
         yield
 
 
@@ -210,7 +212,7 @@ async def _held_async(
             if lease is None:
                 await asyncio.sleep(_POLL)
             else:
-                stack.enter_context(_within(name, lease))
+                stack.enter_context(_within(_here(store, name), lease))
         yield
 
 
@@ -218,7 +220,7 @@ def _asking(
     store: Store, name: str, wait: float | None, watch: Watch | None
 ) -> Iterator[Lease | None]:
     """Ask for the lease until it is there, which ends it; None: wait a little. Raises Locked."""
-    if name in _running.get():
+    if _here(store, name) in _running.get():
         raise Refused(f"task {name} is run from within itself")
     store.engine.create()
     begun = time.monotonic()
@@ -234,9 +236,13 @@ def _asking(
     yield lease
 
 
+def _here(store: Store, name: str) -> Hashable:
+    return store.local.root.resolve() if store.local else id(store.engine), name
+
+
 @contextlib.contextmanager
-def _within(name: str, lease: Lease) -> Iterator[None]:
-    token = _running.set(_running.get() | {name})
+def _within(task: Hashable, lease: Lease) -> Iterator[None]:
+    token = _running.set(_running.get() | {task})
     try:
         yield
     finally:

@@ -36,8 +36,16 @@ from snapstore.engines.log.batch import (
     slot_order,
 )
 from snapstore.engines.log.records import decode_page, encode_pages
-from snapstore.errors import Corrupt, NotFound, ObjectMissing, Refused, UnsupportedFormat
+from snapstore.errors import (
+    Corrupt,
+    InvalidInput,
+    NotFound,
+    ObjectMissing,
+    Refused,
+    UnsupportedFormat,
+)
 from snapstore.ids import SIZE
+from snapstore.names import valid_name
 from snapstore.store import Store
 from snapstore.transfer.arrivals import Arrivals
 from snapstore.transfer.carry import facts_of, links_of
@@ -169,7 +177,7 @@ def _verify_whole(found: Store, known: Callable[[bytes], bool]) -> None:
     closure = Closure(found.objects, known)
     for tip in found.engine.tips():
         assert tip.new is not None
-        for link in links_of(tip.new, tip.info):
+        for link in links_of(tip.new, facts_of(found, tip)):
             for o in closure.of(link):
                 arrivals.verify(o)
 
@@ -220,8 +228,8 @@ class BundleEngine:
             at += header.size
         if self._at(at, SIZE + 1) != digest.digest():
             raise self._bad("it does not end with the digest of what it holds", at)
-        if not all(move.new for move in self._moves.values()):
-            raise self._bad("a ref in it leads nowhere", at)
+        if not all(map(_makes_sense, self._moves.values())):
+            raise self._bad("a ref in it is not of the form it must have", at)
 
     def _read_header(self, digest: blake3) -> int:
         """Take in the lines at its beginning; where they end."""
@@ -328,6 +336,17 @@ class BundleEngine:
     def close(self) -> None:
         """Give the file back."""
         self._file.close()
+
+
+def _makes_sense(move: Move) -> bool:
+    name = move.ref.removeprefix(refs.SESSIONS).removeprefix(refs.TAGS)
+    try:
+        valid_name(name)
+    except InvalidInput:
+        return False
+    alone = (move.gen, move.base, move.redo, move.born) == (1, 0, 0, 1)
+    known = move.ref in (refs.SESSIONS + name, refs.TAGS + name)
+    return alone and known and move.new is not None and isinstance(move.info, dict)
 
 
 def selected(store: Store, names: Sequence[str]) -> list[Move]:

@@ -28,7 +28,8 @@ from snapstore import refs
 from snapstore.engine import Kind, Move, Update
 from snapstore.errors import Corrupt, NotFound, ObjectMissing, RefMoved
 from snapstore.model.layout import LAYOUT
-from snapstore.names import numbered
+from snapstore.model.wire import is_link
+from snapstore.names import numbered, valid_name
 from snapstore.objects import Objects
 from snapstore.store import Store
 from snapstore.transfer.arrivals import Arrivals
@@ -116,7 +117,10 @@ def chosen(store: Store, names: Sequence[str]) -> Iterator[Move]:
 
 
 def facts_of(store: Store, tip: Move) -> dict[str, Any]:
-    """What the moves of a ref tell that goes with it: its fork, and the import it came by."""
+    """What the moves of a ref tell that goes with it: its fork, and the import it came by.
+
+    Raises Corrupt for what is not of the form it must have: the store may be anybody's.
+    """
     facts: dict[str, Any] = {}
     born = tip if tip.born == tip.gen else store.engine.move(tip.ref, tip.born)
     if born is not None and FORKED_FROM in born.info:
@@ -124,6 +128,9 @@ def facts_of(store: Store, tip: Move) -> dict[str, Any]:
     imported = last_import(store.engine, tip)
     if imported is not None:
         facts |= {key: imported.info[key] for key in (SOURCE, LAYOUT) if key in imported.info}
+    ids = [facts[key] for key in (FORKED_FROM, LAYOUT) if key in facts]
+    if not all(map(is_link, ids)) or not isinstance(facts.get(SOURCE, {}), Mapping):
+        raise Corrupt(f"what the moves of {tip.ref} tell is not of the form it must have")
     return facts
 
 
@@ -145,6 +152,7 @@ class _Carrying:
         self._head: bytes = tip.new
         self._kind = next(filter(tip.ref.startswith, _KINDS))
         self._name = tip.ref.removeprefix(self._kind)
+        valid_name(self._name)
         self._op = op
         self._facts = facts_of(source, tip)
         self._info = {**self._facts, FROM: described} if described else self._facts

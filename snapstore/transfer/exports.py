@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -27,8 +27,9 @@ from snapstore.model.snapshot import Record
 from snapstore.objects import Objects
 from snapstore.snapshot import Snapshot
 from snapstore.store import Store
+from snapstore.transfer.beside import held_beside
 from snapstore.transfer.original import FileRow, original, rows_of
-from snapstore.transfer.origins import last_import
+from snapstore.transfer.origins import last_import, origin
 
 FORMATS = ("claude-code", "codex", "messages", "anthropic", "openai", "markdown")
 HARNESSES = ("claude-code", "codex")
@@ -55,6 +56,8 @@ class Wish:
     """What is to be done to every message and row: secrets taken out, say."""
     fresh: bool = False
     """Whether it is to be a new session in any case."""
+    beside: bool = False
+    """Whether what was kept beside an imported transcript is to come along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class Export:
     """When a new session began: microseconds since the epoch."""
     losses: tuple[tuple[str, int], ...] = ()
     """What could not be carried, and how often."""
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    """The files that belong to it, by their paths (see transfer.beside)."""
 
 
 def export(store: Store, snapshot: Snapshot, session: str | None, wish: Wish) -> Export:
@@ -81,7 +86,7 @@ def export(store: Store, snapshot: Snapshot, session: str | None, wish: Wish) ->
     imported. Raises ObjectMissing or Corrupt.
     """
     if session is not None and not (wish.cwd or wish.change or wish.fresh):
-        unchanged = _unchanged(store, snapshot, session, wish.format)
+        unchanged = _unchanged(store, snapshot, session, wish)
         if unchanged is not None:
             return unchanged
     if wish.format in HARNESSES:
@@ -89,26 +94,43 @@ def export(store: Store, snapshot: Snapshot, session: str | None, wish: Wish) ->
     return _plain(store, snapshot, session, wish)
 
 
-def _unchanged(store: Store, snapshot: Snapshot, session: str, format: str) -> Export | None:
+def _unchanged(store: Store, snapshot: Snapshot, session: str, wish: Wish) -> Export | None:
     """The file that a session was imported from, if it stands where the import left it."""
     tip = refs.live(store.engine, refs.SESSIONS + session)
     if tip is None or tip.new != snapshot.raw_id:
         return None
     move = last_import(store.engine, tip)
-    if move is None or move.info["source"].get("harness") != format or LAYOUT not in move.info:
+    if move is None or move.info["source"].get("harness") != wish.format or LAYOUT not in move.info:
         return None
     layout = Layout.decode(store.objects.content(move.info[LAYOUT]), move.info[LAYOUT])
     if layout.heads[0] != snapshot.raw_id:
         return None
     source = move.info["source"]
     return Export(
-        format,
+        wish.format,
         b"".join(original(store.objects, move.info[LAYOUT])),
         True,
         str(source.get("session_id", "")),
         str(source.get("cwd", "")),
         int(source.get("first_time", 0)),
+        beside=dict(_beside(store, session, layout)) if wish.beside else {},
     )
+
+
+def _beside(store: Store, session: str, layout: Layout) -> Iterator[tuple[str, bytes]]:
+    """The files that were kept beside a transcript, and those of the agents that it called."""
+    held = held_beside(store.objects, layout)
+    for path in held or ():
+        if held is not None and held[path].kind == "file":
+            yield path, held.read(path)
+    for tip in store.engine.tips(f"{refs.SESSIONS}{session}/"):
+        name = tip.ref.removeprefix(refs.SESSIONS)
+        source = origin(store.engine, tip)
+        if tip.new is None or "branch" in source or source.get("harness") != "claude-code":
+            continue
+        told = _unchanged(store, store.snapshot(tip.new), name, Wish("claude-code"))
+        if told is not None:
+            yield f"subagents/{name.rpartition('/')[2]}.jsonl", told.data
 
 
 # --- plain formats -------------------------------------------------------------------------------

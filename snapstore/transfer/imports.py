@@ -87,6 +87,7 @@ def import_transcript(
     origins: Origins | None = None,
     progress: Callable[[int, int], None] | None = None,
     saved: Saved = NOT_SAVED,
+    beside: Mapping[str, bytes] | None = None,
 ) -> list[Imported]:
     """Put every session of a transcript into the store; doing it again writes nothing.
 
@@ -97,7 +98,8 @@ def import_transcript(
     Source is where the transcript came from, in the same words each time: it tells transcripts
     without a session id apart. Whoever imports many hands in one Origins for all of them, so that
     the store is searched once. Progress is called with (done, total) in turns, now and then. Saved
-    is what a hook knows beside the transcript.
+    is what a hook knows beside the transcript. Beside are the files that its program keeps beside
+    it, by their paths (see transfer.beside).
 
     Raises InvalidInput for a name that is none, and RefMoved when another writer moves one of the
     sessions meanwhile; importing again goes on from there.
@@ -110,7 +112,7 @@ def import_transcript(
     notes = tuple(map(str, transcript.warnings))
     found: list[Imported] = []
     for number, session in enumerate(transcript.sessions, 1):
-        importing = _Import(store, origins, transcript, source, number, saved)
+        importing = _Import(store, origins, transcript, source, number, saved, beside or {})
         wanted = suffixed(name, f"-{number}") if name and several else name
         landed, head = importing.run(session, wanted, tick)
         became = Imported(
@@ -160,10 +162,12 @@ class _Import:
         path: str,
         number: int,
         saved: Saved,
+        beside: Mapping[str, bytes],
     ) -> None:
         self._store = store
         self._origins = origins
         self._saved = saved
+        self._beside = beside
         self._transcript, self._path, self._number = transcript, path, number
         self._stage = Stage(store.objects)
         self._lines: list[StagedLine] = []
@@ -184,7 +188,7 @@ class _Import:
         ):
             self._lines = [teller.stage(line) for line in session.lines()]
             # A file of several sessions is kept with its first.
-            self._layout = teller.layout(self._lines) if self._number == 1 else None
+            self._layout = teller.layout(self._lines, self._beside) if self._number == 1 else None
             live, *branches = self._lines
             name, head = self._land_live(live, wanted)
             for branch in branches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from array import array
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from snapstore.disk import DISK, Disk
-from snapstore.errors import InvalidInput, Refused
+from snapstore.errors import Corrupt, InvalidInput, Refused
+from snapstore.transfer.beside import HISTORY
 from snapstore.transfer.exports import HARNESSES, Export
 
 _ODD = re.compile("[^A-Za-z0-9]")
@@ -51,7 +53,21 @@ def install(export: Export, home: Path, disk: Disk = DISK) -> Installed:
                 hint="export it as a session of its own with --new",
             ) from None
         return Installed(path, installed.command, installed.cwd, False)
+    for name, data in export.beside.items():
+        _put_beside(home, path, name, data, disk)
     return installed
+
+
+def _put_beside(home: Path, transcript: Path, name: str, data: bytes, disk: Disk) -> None:
+    """A file that belongs to a transcript; one that is there already stays as it is."""
+    where, _, rest = name.partition("/")
+    folder = transcript.with_suffix("")
+    place = home / HISTORY / folder.name / rest if where == HISTORY else folder / name
+    if home not in place.parents or ".." in place.parts:
+        raise Corrupt(f"a file beside a transcript has a name that leads elsewhere: {name!r}")
+    disk.make_dir(place.parent)
+    with contextlib.suppress(FileExistsError):
+        disk.write_new_file(place, data)
 
 
 def _claude_place(export: Export) -> Path:

@@ -53,7 +53,7 @@ def last_import(engine: Engine, tip: Move) -> Move | None:
         if "from_ref" in move.info:
             move = engine.move(move.info["from_ref"], move.info["from_gen"])
         else:
-            move = engine.move(move.ref, move.gen - 1)
+            move = refs.before(engine, move)
     return move
 
 

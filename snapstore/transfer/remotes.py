@@ -80,9 +80,7 @@ def add_remote(store: Store, name: str, place: str, *, auto_push: bool = False) 
 def remove_remote(store: Store, name: str) -> None:
     """Forget another store; nothing is changed there. Raises NotFound."""
     remote(store, name)
-    _change(
-        store, "remote remove", lambda known: {n: r for n, r in known.items() if n != name}
-    )
+    _change(store, "remote remove", lambda known: {n: r for n, r in known.items() if n != name})
 
 
 def _change(store: Store, op: str, change: _Change) -> None:

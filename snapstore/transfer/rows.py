@@ -69,7 +69,8 @@ class Keeper:
         rest = [place for place, placed in enumerate(self._placed) if not placed]
         page = self._put_page(rest, frozenset()) if rest else None
         end = file.content.read(file.rows[-1].end if file.rows else 0, file.content.size)
-        return self._stage.put_node(Layout.of(heads, page, end, self._stage.put_content).encode())
+        put = self._stage.put_content
+        return put(Layout.of(heads, page, end, put).encode())
 
     def _page(self, rows: Sequence[int]) -> bytes:
         own = set(rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from snapstore import refs, values
 from snapstore.engine import Update
 from snapstore.formats.transcript import Line, Transcript, Turn
 from snapstore.objects import Objects, Stage
+from snapstore.transfer.beside import stage_beside
 from snapstore.transfer.held import Held
 from snapstore.transfer.rows import Keeper
 from snapstore.worktree.binding import Files
@@ -87,9 +88,15 @@ class Teller:
             engine, time = self._objects.engine, self._now()
             engine.commit([], Update(self._arriving, None, self._arrived, "arrived", time))
 
-    def layout(self, lines: Sequence[StagedLine]) -> bytes | None:
-        """The layout of the file, all of whose lines were staged; None when there is no file."""
-        return self._keeper.layout([line.head for line in lines])
+    def layout(self, lines: Sequence[StagedLine], beside: Mapping[str, bytes]) -> bytes | None:
+        """The layout of the file, all of whose lines were staged; None when there is no file.
+
+        Beside are the files that belong to it.
+        """
+        heads = [line.head for line in lines]
+        if beside:
+            heads.append(stage_beside(self._objects, self._stage, beside))
+        return self._keeper.layout(heads)
 
     def stage(self, line: Line) -> StagedLine:
         """The line's snapshots."""

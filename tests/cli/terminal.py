@@ -50,6 +50,19 @@ class Terminal:
     def _shown(self) -> str:
         return _ESCAPES.sub(b"", self._screen).decode("utf-8", "replace")
 
+    def type_until(self, text: str, shown: str) -> None:
+        """Type a text again and again until another is shown.
+
+        For Ctrl-C at ``input()``: when it comes between the prompt and the read, Python takes note
+        of it only with the next key.
+        """
+        for _ in range(20):
+            self.type(text)
+            with contextlib.suppress(AssertionError):
+                self.wait_for(shown, patience=1)
+                return
+        raise AssertionError(f"no {shown!r} in {self._shown[self._seen :]!r}")
+
     def _read(self, patience: float) -> bool:
         if not select.select([self._fd], [], [], patience)[0]:
             return False

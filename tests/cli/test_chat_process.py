@@ -75,14 +75,15 @@ def test_killed_at_random_moments_nothing_that_was_printed_is_lost(shell: Shell)
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write("".join(f"q{n}.{k}\n" for k in range(2000)).encode())
         process.stdin.flush()
-        time.sleep(rng.uniform(0.2, 0.6))
+        out = process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.2))
         process.kill()
-        out, _ = process.communicate(timeout=20)
+        out += process.stdout.read()
+        process.communicate(timeout=20)
         # A line is whole when its turn is saved.
         printed += out.decode().split("\n")[:-1]
-    if not printed:
-        pytest.skip("the machine was too slow for any answer")
     answers = contents(shell)
+    assert len(printed) > 10
     saved = iter(answers)
     assert all(line in saved for line in printed)
     assert shell.ok("verify", "--json").json["ok"]
@@ -125,8 +126,9 @@ def test_a_chat_on_a_terminal(shell: Shell, agent: str, without: str) -> None:
     terminal.type("hello\r")
     terminal.wait_for("so far so good")
     terminal.wait_for("c 2>")
-    terminal.type("never mind\x03")
-    terminal.wait_for("Ctrl-D or /quit ends")
+    terminal.type("never mind")
+    terminal.type_until("\x03", "Ctrl-D or /quit ends")
+    terminal.wait_for("c 2>")
     terminal.type("/nothing\r")
     terminal.wait_for("there is no command /nothing")
     terminal.wait_for("c 2>")

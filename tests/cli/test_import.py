@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,53 @@ def test_on_a_terminal_lines_are_aligned_and_fit(shell: Shell, talk: str, tmp_pa
     lines = shell.ok("import", talk, other, "--color", "never", columns=90).lines
     assert len({line.index(" turn") for line in lines}) == 1
     assert max(map(len, lines)) <= 90
+
+
+# --- folders of a harness --------------------------------------------------------------------
+
+
+def home_of_claude(root: Path) -> Path:
+    """A session with an agent, an output and a backup of a file; the agent's file comes first."""
+    path = root / "projects" / "-w" / "S.jsonl"
+    for place, content in (
+        ("S/subagents/agent-7.jsonl", json.dumps(row("x1", None, "user", "errand"))),
+        ("S/subagents/agent-7.meta.json", "{}"),
+        ("S/tool-results/out.json", '{"a": 1}'),
+    ):
+        (path.parent / place).parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / place).write_text(content)
+    write(path, TALK)
+    return root / "projects"
+
+
+def test_agents_come_in_under_the_session_that_called_them(shell: Shell, tmp_path: Path) -> None:
+    projects = home_of_claude(tmp_path)
+    document = shell.ok("import", str(projects), "--json").json
+    session = "count-the-files"
+    assert names(shell) == [session, f"{session}/agent-7", f"{session}/branch-1"]
+    assert document["skipped"] == []
+    again = shell.ok("import", str(projects), "--json").json["sessions"]
+    assert not any(session["created"] for session in again)
+    assert shell.ok("verify", "--json").json["ok"]
+
+
+def test_only_what_changed_since(shell: Shell, tmp_path: Path) -> None:
+    old, new = (Path(write(tmp_path / "f" / f"{n}.jsonl", TALK)) for n in ("old", "new"))
+    os.utime(old, (0, 0))
+    for since in ("1d", "2000-01-01", "2 weeks"):
+        found = shell.ok("import", str(tmp_path / "f"), "--since", since, "--json").json["sessions"]
+        assert [session["source"] for session in found] == [str(new)]
+    assert shell("import", str(tmp_path / "f"), "--since", "soon").code == 2
+
+
+def test_many_files_read_side_by_side_become_what_they_become_one_by_one(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(5):
+        write(tmp_path / "many" / f"{n}.jsonl", [row(f"u{n}", None, "user", f"prompt {n}")])
+    (tmp_path / "many" / "odd.json").write_text("{}")
+    one_by_one = shell.ok("--store", "a", "import", str(tmp_path / "many"), "--json").json
+    monkeypatch.setattr("snapstore_cli.side_by_side._FEW_BYTES", 0)
+    at_once = shell.ok("--store", "b", "import", str(tmp_path / "many"), "--json").json
+    assert at_once == one_by_one
+    assert shell.ok("--store", "b", "verify", "--json").json["ok"]

@@ -56,23 +56,25 @@ def test_a_format_prints_the_array_of_messages_as_stored(two_lines: Shell, shape
     assert result.err == ""
 
 
-@pytest.mark.parametrize(
-    ("message", "anthropic", "openai"),
-    [
-        ({"role": "assistant", "content": [CALL]}, True, False),
-        ({"role": "system", "content": "be brief"}, False, True),
-        ({"role": "tool", "tool_call_id": "x", "content": "ok"}, False, True),
-        ("no message at all", False, False),
-    ],
-)
-def test_messages_of_another_shape_are_printed_with_a_warning(
-    shell: Shell, message: object, anthropic: bool, openai: bool
-) -> None:
-    shell.save("a", message)
-    for shape, fits in (("anthropic", anthropic), ("openai", openai)):
-        result = shell.ok("resume", "a", "--format", shape)
-        assert json.loads(result.out) == [message]
-        assert ("warning" in result.err) is not fits
+def test_messages_of_another_shape_are_told_in_the_one_that_is_asked_for(shell: Shell) -> None:
+    shell.save("a", {"role": "user", "content": "list"}, {"role": "assistant", "content": [CALL]})
+    call = json.loads(shell.ok("resume", "a", "--format", "openai").out)[1]["tool_calls"][0]
+    assert (call["id"], call["function"]["name"]) == (CALL["id"], CALL["name"])
+
+
+def test_what_a_format_cannot_carry_is_left_out_with_a_warning(shell: Shell) -> None:
+    shell.save("a", {"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"})
+    result = shell.ok("resume", "a", "--format", "anthropic")
+    assert json.loads(result.out) == [{"role": "user", "content": "hi"}]
+    assert "not carried: 1 system and developer messages" in result.err
+    assert len(json.loads(shell.ok("resume", "a", "--format", "openai").out)) == 2
+
+
+@pytest.mark.parametrize(("program", "first"), [("claude-code", "user"), ("codex", "session_meta")])
+def test_a_program_is_given_a_transcript_of_its_own(shell: Shell, program: str, first: str) -> None:
+    shell.save("a", {"role": "user", "content": "hi"})
+    rows = [json.loads(line) for line in shell.ok("resume", "a", "--format", program).lines]
+    assert rows[0]["type"] == first
 
 
 def test_a_store_without_sessions_has_nothing_to_resume(shell: Shell) -> None:

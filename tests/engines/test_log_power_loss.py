@@ -29,8 +29,7 @@ from powerloss import (
 
 from snapstore.disk import Disk
 from snapstore.engine import Obj
-from snapstore.engines.log import caches
-from snapstore.engines.log import append
+from snapstore.engines.log import append, caches
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout
 from snapstore.errors import SnapstoreError

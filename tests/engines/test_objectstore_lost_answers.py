@@ -13,9 +13,9 @@ from servers.s3 import Server
 from snapstore import RefMoved, Store, UnknownOutcome, Unreachable
 from snapstore.engines.objectstore import client, reflog
 from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.engines.objectstore.failures import Unclear
 from snapstore.links import links
-from snapstore.engines.objectstore.engine import ObjectStoreEngine
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,9 @@ def test_a_save_that_another_writer_overtook_is_a_conflict(bucket: Watched, stor
     assert turns(bucket) == ["first", "theirs"]
 
 
-def test_when_nothing_answers_any_more_the_outcome_is_unknown(bucket: Watched, store: Store) -> None:
+def test_when_nothing_answers_any_more_the_outcome_is_unknown(
+    bucket: Watched, store: Store
+) -> None:
     session = store.session("s")
     session.history.append("second")
 

@@ -63,7 +63,13 @@ def test_a_server_that_keeps_them_says_so_in_the_format_and_is_not_probed_again(
     bucket = Watched(Bucket.in_memory())
     engine_on(bucket).create()
     probed = json.loads(bucket.get("format.json"))["probed"]
-    assert probed == ["If-None-Match", "read after write", "ranges", "list after write", "one winner"]
+    assert probed == [
+        "If-None-Match",
+        "read after write",
+        "ranges",
+        "list after write",
+        "one winner",
+    ]
     assert [found.key for found in bucket.every("")] == ["format.json"]
     bucket.requests.clear()
     turn(engine_on(bucket), "a", "one")

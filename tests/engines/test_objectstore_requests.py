@@ -22,7 +22,9 @@ def long() -> Bucket:
     bucket = Bucket.in_memory()
     session = store_on(bucket).session("long")
     for n in range(TURNS):
-        session.history.extend([{"role": "user", "content": f"question {n} " + "x" * 200}, f"answer {n}"])
+        session.history.extend(
+            [{"role": "user", "content": f"question {n} " + "x" * 200}, f"answer {n}"]
+        )
         session.save()
     return bucket
 
@@ -117,7 +119,9 @@ def test_a_save_to_a_server_is_two_put_requests(moto: Server) -> None:
         assert relay.requests == {"PUT": 40}
 
 
-def test_what_one_handle_saved_another_loads_through_a_shared_cache(moto: Server, tmp_path: Path) -> None:
+def test_what_one_handle_saved_another_loads_through_a_shared_cache(
+    moto: Server, tmp_path: Path
+) -> None:
     with CountingRelay(moto.port) as relay:
         url, options = moto.url(), moto.options(relay.port)
         session = open_store(url, cache=tmp_path, options=options).session("s")

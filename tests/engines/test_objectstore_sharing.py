@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from buckets import engine_of, store_on
 
-from snapstore import Store
+from snapstore import Store, values
 from snapstore.engine import Move, Update
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.objects import Stage
@@ -78,7 +78,7 @@ def uploaded_in_parts(store: Store) -> str:
     """As a push does: objects first, in several commits, and the ref last."""
     source = Store(store.engine).session("first")
     with Stage(store.objects) as stage:
-        middle = stage.put_content(b"a part of its own" * 100)
+        middle = stage.put_content(values.encode("a part of its own" * 100))
         stage.commit()
     with Stage(store.objects) as stage:
         tip = store.objects.lists.append(source.head.record.history, [middle], stage.put_node)

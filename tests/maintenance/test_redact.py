@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from given import ANTHROPIC, KEYS, in_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up_keys import ANTHROPIC, KEYS, in_text
 
 from snapstore.maintenance.redact import (
     change_strings,

@@ -6,7 +6,7 @@ import json
 from dataclasses import astuple
 from pathlib import Path
 
-from given import ANTHROPIC, KEYS
+from made_up_keys import ANTHROPIC, KEYS
 from stores import Place
 
 from snapstore import Store, formats
@@ -128,8 +128,11 @@ def test_rows_of_a_transcript_tell_what_the_messages_do_not(store: Store) -> Non
     ]  # fmt: skip
     text = "".join(json.dumps(row) + "\n" for row in rows)
     import_transcript(store, formats.read(text.encode(), "s.jsonl"), name="s")
-    assert [(found.rule, found.where.split("[")[0]) for found in findings(store)
-            if found.where != "label"] == [
+    assert [
+        (found.rule, found.where.split("[")[0])
+        for found in findings(store)
+        if found.where != "label"
+    ] == [
         ("anthropic-key", "messages"),
         ("github-token", "rows"),
     ]

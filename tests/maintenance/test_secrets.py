@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from given import AROUND, KEYS, in_text, made_up
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up_keys import AROUND, KEYS, in_text, made_up
 
 from snapstore.maintenance.secrets import ASSIGNMENTS, SHAPES, find, find_given, may_hold
 
@@ -60,7 +60,7 @@ def test_what_holds_a_secret_is_never_passed_over(rule: str) -> None:
         "password: correct7horse!battery",
         "PGPASSWORD=s3cr3t-pa55",
         "credentials=" + made_up(30),
-        r'{\"access_token\":\"' + made_up(40) + r'\"}',
+        r"{\"access_token\":\"" + made_up(40) + r"\"}",
     ],
 )
 def test_values_given_to_telling_names_are_found(text: str) -> None:

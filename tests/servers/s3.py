@@ -1,4 +1,4 @@
-"""Object stores that the tests run on: moto in this process, and a real Ceph where it is installed."""
+"""Object stores that the tests run on: moto in this process, nanio, and Ceph where installed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def moto() -> Iterator[Server]:
 
 @contextmanager
 def nanio(folder: Path) -> Iterator[Server]:
-    """nanio, which takes ``If-None-Match`` and overwrites all the same, keeping buckets in folder."""
+    """nanio, which takes ``If-None-Match`` and overwrites all the same. Keeps buckets in folder."""
     server = Server("nanio", free_port())
     (folder / BUCKET).mkdir()
     keys = {"NANIO_ACCESS_KEY": server.access_key, "NANIO_SECRET_KEY": server.secret_key}
@@ -164,4 +164,6 @@ def _script(folder: Path, port: int, *command: str) -> None:
         ["bash", str(CEPH_UP), *command], env=os.environ | more, capture_output=True, text=True
     )
     if done.returncode:
-        raise RuntimeError(f"{CEPH_UP.name} {command[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise RuntimeError(
+            f"{CEPH_UP.name} {command[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )

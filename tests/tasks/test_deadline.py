@@ -11,7 +11,7 @@ import pytest
 
 from snapstore import PhaseTimedOut, Store
 from snapstore.tasks import Phase
-from snapstore.tasks.deadline import deadline
+from snapstore.tasks.deadline import deadline, undisturbed
 
 
 def spin(seconds: float) -> None:
@@ -86,6 +86,26 @@ def test_what_is_in_time_is_left_alone_and_nothing_comes_later() -> None:
 def test_a_deadline_within_another_holds_too() -> None:
     with deadline(9, "outer"), pytest.raises(PhaseTimedOut, match="inner"), deadline(0.05, "inner"):
         spin(9)
+
+
+@pytest.mark.parametrize("run", [lambda work: work(), in_thread])
+def test_what_must_not_be_torn_apart_is_done_first(
+    run: Callable[..., BaseException | None],
+) -> None:
+    whole: list[bool] = []
+
+    def work() -> None:
+        with deadline(0.3, "it"):
+            with undisturbed():
+                with undisturbed():
+                    spin(0.4)
+                spin(0.1)
+                whole.append(True)
+            spin(9)
+
+    with pytest.raises(PhaseTimedOut):
+        raise run(work) or AssertionError
+    assert whole == [True]
 
 
 def test_a_phase_that_takes_too_long_fails_and_is_tried_again(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from between import filled, heads, is_whole
@@ -19,6 +20,20 @@ from snapstore.ids import object_id
 from snapstore.transfer import bundle as bundles
 from snapstore.transfer.bundle import BundleEngine, bundle, is_bundle, open_bundle, selected
 from snapstore.transfer.carry import carry
+
+
+class Lax(NamedTuple):
+    """A move as somebody may write it who means no good."""
+
+    ref: str
+    gen: int
+    new: bytes | None
+    op: str
+    time: int
+    base: int
+    redo: int
+    born: int
+    info: Any
 
 
 def in_memory() -> Store:
@@ -207,6 +222,34 @@ def test_one_whose_pieces_make_up_something_else_is_refused_whole(tmp_path: Path
         patch.setattr(bundles, "_objects", swapped)
         data = written(store, tmp_path / "b").read_bytes()
     assert refused(data, tmp_path / "b") is Corrupt
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"ref": "sessions/../escape"},
+        {"ref": "state/current"},
+        {"ref": "sessions/"},
+        {"new": None},
+        {"gen": 7},
+        {"info": {"forked_from": 5}},
+        {"info": {"layout": b"short"}},
+        {"info": {"source": "text"}},
+        {"info": [1]},
+    ],
+    ids=str,
+)
+def test_a_ref_that_no_store_would_have_written_is_refused(
+    tmp_path: Path, strange: dict[str, Any]
+) -> None:
+    store = filled(in_memory(), "s", "one")
+    (move,) = selected(store, ["s"])
+    packer = bundles._Packer()
+    objects = list(bundles._objects(store, [move], ()))
+    data = b"snapstore bundle 1\n\n" + packer.pack(objects)
+    fields = dict(zip(move._fields, move, strict=True)) | strange
+    data += packer.pack_refs([Lax(**fields)])
+    assert refused(data + blake3(data).digest(), tmp_path / "b") is Corrupt
 
 
 def test_the_last_32_bytes_are_the_hash_of_all_before(small: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from snapstore.transfer.install import Installed, install
 from snapstore_cli.command import Command
 from snapstore_cli.commands import bundling
 from snapstore_cli.deep import with_room
+from snapstore_cli.homes import here, home_of
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import words
 
@@ -97,12 +97,13 @@ def export_(
     wish = Wish(
         format,
         cwd=str(Path(cwd).expanduser().resolve()) if cwd is not None else None,
-        here=_here(),
+        here=here(),
         change=_change(redact, sanitize),
         fresh=new,
+        beside=installs,
     )
     made = with_room(lambda: export(run.store, found.snapshot, found.session, wish))
-    installed = install(made, _home(format)) if installs else None
+    installed = install(made, home_of(format)) if installs else None
     if output not in (None, "-"):
         _write(Path(str(output)), made.data)
     _tell(run, made, output, installed)
@@ -114,22 +115,6 @@ def _change(redact: bool, sanitize: bool) -> Change | None:
 
         return (lambda value: sanitized(without_secrets(value))) if sanitize else without_secrets
     return sanitized if sanitize else None
-
-
-def _here() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:  # the working directory was deleted below us
-        return "/"
-
-
-def _home(format: str) -> Path:
-    """Where the program keeps its sessions."""
-    variable, folder = (
-        ("CLAUDE_CONFIG_DIR", ".claude") if format == "claude-code" else ("CODEX_HOME", ".codex")
-    )
-    named = os.environ.get(variable)
-    return Path(named) if named else Path.home() / folder
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -7,6 +7,7 @@ import click
 from snapstore import Store, refs
 from snapstore.errors import SnapstoreError
 from snapstore.maintenance.reach import Reach
+from snapstore.model.layout import LAYOUT
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render.words import count, size
@@ -40,9 +41,11 @@ def _unreached(store: Store) -> tuple[int, int]:
 
     reach = Reach(store.objects, give_up)
     for move in store.engine.reflog():
+        if LAYOUT in move.info:
+            reach.layout(move.info[LAYOUT])
         if move.new is None:
             continue
-        if move.ref.startswith((refs.SESSIONS, refs.TAGS)):
+        if move.ref.startswith(refs.OF_SNAPSHOTS):
             for turn in reach.line(move.new):
                 reach.visit(turn)
         else:

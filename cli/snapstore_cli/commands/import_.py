@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import gc
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from datetime import UTC, datetime
 
 import click
 
-from snapstore import InvalidInput, Store, formats
+from snapstore import InvalidInput
 from snapstore.engine import Progress
-from snapstore.formats import Transcript
 from snapstore.names import valid_name
-from snapstore.transfer.bundle import MAGIC, is_bundle, open_bundle
-from snapstore.transfer.carry import Carried, Outcome, carry
-from snapstore.transfer.imports import Imported, import_transcript
-from snapstore.transfer.origins import Origins
+from snapstore.transfer.imports import Imported
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.progress import Bar
+from snapstore_cli.reading import Reader
 from snapstore_cli.render import columns, words
 from snapstore_cli.render.columns import Cell
+from snapstore_cli.side_by_side import read_all, worth_it
+from snapstore_cli.sources import Source, moment, sources
 
-_SUFFIXES = (".jsonl", ".json")
 _FEW = 3
 """So many warnings are shown unasked."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A file to import."""
-
-    path: Path
-    size: int
-    named: bool
-    """Whether it was named itself; else it was found in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +43,22 @@ class _Outcome:
     skipped: list[_Skipped] = field(default_factory=list)
     failed: list[InvalidInput] = field(default_factory=list)
 
+    def take(self, source: Source, result: list[Imported] | InvalidInput) -> None:
+        """What became of one file."""
+        if not isinstance(result, InvalidInput):
+            self.imported += result
+        elif source.named:
+            self.failed.append(result)
+        else:
+            self.skipped.append(_Skipped(str(source.path), str(result)))
+
 
 @click.command("import", cls=Command)
 @click.argument("paths", metavar="PATH..", nargs=-1, required=True, type=click.Path())
 @click.option("--as", "name", metavar="NAME", help="What to call the session; for one file only.")
+@click.option(
+    "--since", metavar="TIME", help="In folders only files changed since: 2030-01-31, or 7d, 12h."
+)
 @click.option(
     "--redact",
     "without_secrets",
@@ -68,14 +67,21 @@ class _Outcome:
 )
 @click.pass_obj
 def import_(
-    run: Invocation, paths: tuple[str, ...], name: str | None, without_secrets: bool
+    run: Invocation,
+    paths: tuple[str, ...],
+    name: str | None,
+    since: str | None,
+    without_secrets: bool,
 ) -> None:
     """Import sessions of Claude Code and Codex, plain messages as JSON or JSON Lines, and bundles.
 
     Each PATH is a file, or a folder in which every .jsonl and .json is looked at, however deep.
     Every turn becomes a turn here. What was rewound away or ran beside it becomes NAME/branch-1,
-    NAME/sidechain-1. Without --as a session is called by its title or its first prompt. A file
-    that holds several sessions makes NAME-1, NAME-2.
+    NAME/sidechain-1, the agents that it called NAME/agent-1. Large outputs and backups of files
+    that Claude Code keeps beside a transcript are kept with it. Without --as a session is called by
+    its title or its first prompt. A file that holds several sessions makes NAME-1, NAME-2.
+
+    Nothing of a file is lost: `snapstore export` writes it again byte for byte.
 
     Import again when a session has grown: the new turns are added to it. An unchanged file writes
     nothing. A file that was rewritten becomes NAME+1, and NAME stays.
@@ -91,99 +97,61 @@ def import_(
     \b
     Examples:
       snapstore import ~/.claude/projects
-      snapstore import ~/.codex/sessions/2030/01/01/rollout-*.jsonl
+      snapstore import ~/.codex --since 7d
       snapstore import chat.json --as support-case
       snapstore import session.jsonl --json | jq '.sessions[].warnings'
       snapstore import fix-login.bundle
     """
-    sources = _sources(paths)
+    found = sources(paths, moment(since, datetime.now(UTC)) if since else None)
     if name is not None:
         valid_name(name)
-        if len(sources) > 1:
+        if len(found) > 1:
             raise InvalidInput(
-                f"--as names one session, and there are {len(sources)} files",
+                f"--as names one session, and there are {len(found)} files",
                 hint="import them one by one, or without --as",
             )
     outcome = _Outcome()
     with Bar(run.settings) as bar, _collector_paused():
-        reader = _Reader(run.writable_store, name, without_secrets)
-        _import_all(reader, sources, outcome, bar)
+        _import_all(run, found, name, without_secrets, outcome, bar)
     _tell(run, outcome)
     if outcome.failed:
         raise outcome.failed[0]
 
 
 def _import_all(
-    reader: _Reader, sources: Sequence[_Source], outcome: _Outcome, bar: Bar
+    run: Invocation,
+    found: Sequence[Source],
+    name: str | None,
+    without_secrets: bool,
+    outcome: _Outcome,
+    bar: Bar,
 ) -> None:
-    before, total = 0, sum(source.size for source in sources)
-    for source in sources:
+    store = run.writable_store
+    if worth_it(found, run.place):
+        store.engine.create()
+        results = read_all(run.place, [source.path for source in found], without_secrets)
+        before, total = 0, sum(source.size for source in found)
+        for source, result in zip(found, results, strict=True):
+            outcome.take(source, result)
+            before += source.size
+            bar.what = source.path.name
+            bar.progress(before, total)
+        return
+    reader = Reader(store, name, without_secrets)
+    for source, progress in _with_progress(found, bar):
+        try:
+            outcome.take(source, reader.read(source.path, progress))
+        except InvalidInput as error:
+            outcome.take(source, error)
+
+
+def _with_progress(found: Sequence[Source], bar: Bar) -> Iterator[tuple[Source, Progress]]:
+    before, total = 0, sum(source.size for source in found)
+    for source in found:
         bar.what = source.path.name
         bar.progress(before, total)
-        progress = _second_half(bar, before, source.size, total)
-        try:
-            outcome.imported += reader.read(source.path, progress)
-        except InvalidInput as error:
-            if source.named:
-                outcome.failed.append(error)
-            else:
-                outcome.skipped.append(_Skipped(str(source.path), str(error)))
+        yield source, _second_half(bar, before, source.size, total)
         before += source.size
-
-
-class _Reader:
-    """Brings files into one store."""
-
-    def __init__(self, store: Store, name: str | None, without_secrets: bool) -> None:
-        self._store = store
-        self._name = name
-        self._without_secrets = without_secrets
-        self._origins = Origins(store.engine)
-
-    def read(self, path: Path, progress: Progress) -> list[Imported]:
-        """The sessions of a file. Raises InvalidInput for none, Corrupt for a damaged bundle."""
-        try:
-            with path.open("rb") as file:
-                if is_bundle(file.read(len(MAGIC))):
-                    return self._bundle(path)
-            transcript = self._transcript(path)
-        except OSError as error:
-            raise InvalidInput(f"{path}: {error.strerror or error}") from None
-        return import_transcript(
-            self._store,
-            transcript,
-            name=self._name,
-            source=str(path.resolve()),
-            origins=self._origins,
-            progress=progress,
-        )
-
-    def _transcript(self, path: Path) -> Transcript:
-        if not self._without_secrets:
-            return formats.read_file(path)
-        from snapstore.transfer.redaction import without_secrets
-
-        return formats.read(without_secrets(path.read_bytes()), path.name)
-
-    def _bundle(self, path: Path) -> list[Imported]:
-        if self._name is not None or self._without_secrets:
-            raise InvalidInput(f"{path} is a bundle: its sessions come in as they are called")
-        with open_bundle(path, self._store) as found:
-            done = carry(found, self._store, op="import bundle", described=str(path.resolve()))
-        return [self._arrived(one, path) for one in done if one.kind == "session"]
-
-    def _arrived(self, one: Carried, path: Path) -> Imported:
-        head = self._store.snapshot(one.head)
-        return Imported(
-            name=one.name,
-            source=str(path.resolve()),
-            rows=0,
-            turns=one.turn,
-            messages=len(head.history),
-            branches=1,
-            warnings=(),
-            created=one.outcome not in (Outcome.SAME, Outcome.AHEAD),
-        )
 
 
 def _second_half(bar: Bar, before: int, size: int, total: int) -> Progress:
@@ -205,36 +173,6 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
-
-
-# --- which files -----------------------------------------------------------------------------
-
-
-def _sources(paths: Iterable[str]) -> list[_Source]:
-    """The files to import, each once: in the order of the paths, in folders by name."""
-    found: dict[Path, _Source] = {}
-    for path in map(Path, paths):
-        if path.is_dir():
-            for file in _files_below(path):
-                found.setdefault(file, _source(file, named=False))
-        else:
-            found[path] = _source(path, named=True)
-    return list(found.values())
-
-
-def _source(path: Path, *, named: bool) -> _Source:
-    try:
-        return _Source(path, path.stat().st_size, named)
-    except OSError:
-        return _Source(path, 0, named)  # reading it will say why
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            if name.endswith(_SUFFIXES):
-                yield Path(place, name)
 
 
 # --- telling ---------------------------------------------------------------------------------

@@ -15,9 +15,7 @@ from snapstore_cli.render.words import count
 
 
 @click.command(cls=Command)
-@click.option(
-    "--match", metavar="TEXT|-", required=True, help="The text; - reads it from stdin."
-)
+@click.option("--match", metavar="TEXT|-", required=True, help="The text; - reads it from stdin.")
 @click.option("--apply", "applies", is_flag=True, help="Do it; else only show what would be done.")
 @click.pass_obj
 def purge(run: Invocation, match: str, applies: bool) -> None:

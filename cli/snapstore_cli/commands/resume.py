@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
-from snapstore import InvalidInput, NotFound, SessionInfo, Snapshot, Store, pairs, refs
+from snapstore import NotFound, SessionInfo, Store, pairs, refs
 from snapstore.revisions import Revision
+from snapstore.transfer.exports import Wish, export
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.deep import with_room
+from snapstore_cli.homes import here
 from snapstore_cli.invocation import Invocation
-from snapstore_cli.json_values import jsonable
 from snapstore_cli.render import messages as rendered
 from snapstore_cli.render import turns, words
 from snapstore_cli.render.style import Look
@@ -38,7 +37,7 @@ def resume(run: Invocation, rev: str | None, harness: str | None) -> None:
     """What is needed to go on from a turn: messages, scratchpad, calls that wait for a result.
 
     Without REV a terminal offers the sessions to pick from; elsewhere it is the session saved
-    last. --format anthropic or openai prints the array of messages, as it was stored.
+    last. --format prints the messages as that API, or the transcript as that program takes it.
 
     \b
     Examples:
@@ -49,7 +48,7 @@ def resume(run: Invocation, rev: str | None, harness: str | None) -> None:
     found = _chosen(run) if rev is None else run.revision(rev)
     snapshot = found.snapshot
     if harness is not None and not run.out.json:
-        _print_messages(run, snapshot, harness)
+        _print_as(run, found, harness)
         return
     if run.out.json:
         whole = documents.whole_turn(snapshot)
@@ -140,35 +139,12 @@ def _page(found: Revision, at: documents.Names, look: Look) -> Iterator[str]:
         yield look.style("dim", f"go on: snapstore save -s {found.session} --messages FILE")
 
 
-# --- as an API takes it ---------------------------------------------------------------------------
+# --- as an API or a program takes it -------------------------------------------------------------
 
 
-def _print_messages(run: Invocation, snapshot: Snapshot, harness: str) -> None:
-    if harness in ("claude-code", "codex"):
-        raise InvalidInput(
-            f"a transcript for {harness} cannot be written yet",
-            hint="--format anthropic or openai prints the messages",
-        )
-    messages = list(snapshot.history)
-    odd = [n for n, message in enumerate(messages) if not _fits(message, harness)]
-    if odd:
-        first = f"message {odd[0]}" + (f" and {len(odd) - 1} more" if len(odd) > 1 else "")
-        run.out.warn(f"{first} may not be in the shape that {harness} takes; printed as stored")
-    indent = 2 if run.out.look.terminal else None
-    print(with_room(lambda: json.dumps(messages, indent=indent, default=jsonable)))
-
-
-def _fits(message: Any, harness: str) -> bool:
-    if not isinstance(message, dict):
-        return False
-    content = message.get("content")
-    if harness == "anthropic":
-        blocks = isinstance(content, list) and all(isinstance(b, dict) for b in content)
-        return message.get("role") in ("user", "assistant") and (isinstance(content, str) or blocks)
-    kinds = (
-        {b.get("type") for b in content if isinstance(b, dict)}
-        if isinstance(content, list)
-        else set()
-    )
-    roles = ("system", "developer", "user", "assistant", "tool", "function")
-    return message.get("role") in roles and not kinds & {"tool_use", "tool_result", "thinking"}
+def _print_as(run: Invocation, found: Revision, harness: str) -> None:
+    wish = Wish(harness, here=here())
+    made = with_room(lambda: export(run.store, found.snapshot, found.session, wish))
+    for what, times in made.losses:
+        run.out.warn(f"not carried: {times} {what}")
+    run.out.raw([made.data])

@@ -10,7 +10,7 @@ The file is throw-away: one that is missing or makes no sense means a full look,
 one for each directory that events name::
 
     {"cwd": .., "below": {root: [directory, ..]},
-     "sessions": {id: {"root": .., "since": ns, "end": [path, size, mtime ns]}}}
+     "sessions": {id: {"root": .., "since": ns, "ends": {transcript: [size, mtime ns]}}}}
 
 Of the standard library as little is imported as will do: pathlib alone takes longer to load than
 all that is done here.
@@ -22,6 +22,7 @@ import json
 import os
 import time
 import zlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 CAPTURES = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"})
@@ -35,21 +36,18 @@ TICK = 20_000_000
 COARSE_TICK = 2_000_000_000
 """Two changes within so many nanoseconds may bear the same time: see worktree.statcache."""
 _SESSIONS = 16
+_TRANSCRIPTS = 8
 
 
-class Look(NamedTuple):
-    """How a transcript looked."""
-
-    path: str
-    size: int
-    mtime: int
+Ends = dict[str, list[int]]
+"""How transcripts looked: size and mtime, by path."""
 
 
 class Seen(NamedTuple):
     """What the handling of an event saw, where repeating it would change nothing."""
 
-    end: Look | None
-    """The transcript; None when it was not read."""
+    ends: Ends
+    """The transcripts; none when they were not read."""
     captured: bool
     """Whether the event was one that captures files."""
     root: str | None
@@ -59,13 +57,18 @@ class Seen(NamedTuple):
     below: list[str]
 
 
-def look_at(transcript: str) -> Look | None:
-    """How a transcript looks now; None where there is none."""
-    try:
-        info = os.stat(transcript)
-    except (OSError, ValueError):
-        return None
-    return Look(transcript, info.st_size, info.st_mtime_ns)
+def ends_of(event: Mapping[str, Any]) -> Ends:
+    """How the transcripts that an event names look now; one that is not there is left out."""
+    found: Ends = {}
+    for key in ("transcript_path", "agent_transcript_path"):
+        path = event.get(key)
+        try:
+            info = os.stat(path) if isinstance(path, str) else None
+        except (OSError, ValueError):
+            continue
+        if path is not None and info is not None:
+            found[path] = [info.st_size, info.st_mtime_ns]
+    return found
 
 
 def place(cache: str, cwd: str) -> str:
@@ -74,7 +77,7 @@ def place(cache: str, cwd: str) -> str:
     return os.path.join(cache, f"hook-{key:08x}")
 
 
-def nothing_changed(cache: str, event: dict[str, Any]) -> bool:
+def nothing_changed(cache: str, event: Mapping[str, Any]) -> bool:
     """Whether an event finds what it asks for as the last hook of its session left it."""
     cwd, session, name = (event.get(key) for key in ("cwd", "session_id", "hook_event_name"))
     if not (isinstance(name, str) and name in EVENTS):
@@ -87,13 +90,20 @@ def nothing_changed(cache: str, event: dict[str, Any]) -> bool:
         known = kept["sessions"][session]
         if kept["cwd"] != cwd or not os.path.isdir(cwd):
             return False
-        if name not in CAPTURES and list(look_at(event["transcript_path"]) or ()) != known["end"]:
+        if name not in CAPTURES and not _read_before(event, known["ends"]):
             return False
         if not (name in CAPTURES or name == TURN) or known["root"] is None:
             return True
         return _unchanged(known["root"], known["since"], kept["below"][known["root"]])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
+
+
+def _read_before(event: Mapping[str, Any], ends: Ends) -> bool:
+    now = ends_of(event)
+    return event.get("transcript_path") in now and all(
+        ends.get(path) == end for path, end in now.items()
+    )
 
 
 def _unchanged(root: str, since: int, below: list[str]) -> bool:
@@ -127,8 +137,8 @@ def noted(before: bytes, cwd: str, session: str, seen: Seen) -> bytes:
         sessions, below = {}, {}
     known = sessions.pop(session, None)
     entry = dict(known) if isinstance(known, dict) else {}
-    if seen.end is not None:
-        entry["end"] = seen.end
+    ends = {path: end for path, end in entry.get("ends", {}).items() if path not in seen.ends}
+    entry["ends"] = dict([*ends.items(), *seen.ends.items()][-_TRANSCRIPTS:])
     if seen.captured:
         entry["root"], entry["since"] = seen.root, seen.since
         below |= {seen.root: seen.below} if seen.root is not None else {}

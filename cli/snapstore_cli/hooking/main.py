@@ -71,33 +71,33 @@ def _handle(arguments: Arguments, place: str, data: bytes) -> None:
     if not isinstance(told, dict):
         _log(place, "passed over: what came on standard input is no event")
     elif not glance.nothing_changed(f"{place}/cache", told):
-        _look(place, data, arguments.redact)
+        _look(place, data, glance.ends_of(told), arguments.redact)
 
 
-def _look(place: str, data: bytes, redact: bool) -> None:
+def _look(place: str, data: bytes, ends: glance.Ends, redact: bool) -> None:
     """Handle an event that may have changed something."""
     from snapstore.integrations.hooks import handle, read_event
 
     event = read_event(data)
     if event is None:
         return
-    since, end = time.time_ns(), glance.look_at(event.transcript)
+    since = time.time_ns()
     home, project = _directory("HOME"), _directory("CLAUDE_PROJECT_DIR")
     with _opened(place) as store:
         done = handle(store, event, home=home, project=project, most=LARGE, redact=redact)
         if done.postponed:
-            _start_catching_up(place, done.postponed, end)
+            _start_catching_up(place, done.postponed, ends)
         if done.settled:
-            _keep(store, event, _seen(event, done, end, since))
+            _keep(store, event, _seen(event, done, ends, since))
     if done.told:
         _log(place, f"{event.name} of {event.session_id or '?'}: {done.told}")
 
 
-def _seen(event: Event, done: Done, end: glance.Look | None, since: int) -> glance.Seen:
+def _seen(event: Event, done: Done, ends: glance.Ends, since: int) -> glance.Seen:
     asks_for_files = event.name in glance.CAPTURES
     was_read = not asks_for_files and not done.postponed
     return glance.Seen(
-        end if was_read else None,
+        ends if was_read else {},
         asks_for_files or event.name == glance.TURN,
         str(done.root) if done.root else None,
         since,
@@ -138,7 +138,7 @@ def _keep(store: Store, event: Event, seen: glance.Seen) -> None:
 # --- transcripts that take long ---------------------------------------------------------------
 
 
-def _start_catching_up(place: str, postponed: Postponed, end: glance.Look | None) -> None:
+def _start_catching_up(place: str, postponed: Postponed, ends: glance.Ends) -> None:
     """Hand a transcript to a process of its own, for which the harness does not wait."""
     import subprocess
     from dataclasses import asdict
@@ -147,7 +147,7 @@ def _start_catching_up(place: str, postponed: Postponed, end: glance.Look | None
     job = {
         "event": asdict(postponed.event),
         "size": postponed.size,
-        "end": end,
+        "ends": ends,
         "redact": postponed.redact,
         "files": [value.hex() if isinstance(value, bytes) else value for value in postponed.files],
     }
@@ -176,8 +176,8 @@ def _catch_up(place: str, job: dict[str, Any]) -> None:
     event = postponed.event
     with _opened(place) as store:
         done = catch_up(store, postponed)
-        if done.settled and job["end"]:
-            _keep(store, event, glance.Seen(glance.Look(*job["end"]), False, None, 0, []))
+        if done.settled:
+            _keep(store, event, glance.Seen(job["ends"], False, None, 0, []))
     _log(place, f"{event.name} of {event.session_id}, on its own: {done.told}")
 
 

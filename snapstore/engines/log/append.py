@@ -23,8 +23,9 @@ import time
 from collections.abc import Sequence
 
 from snapstore.disk import Disk
-from snapstore.engine import Kind, Move, Obj, Update, check_update
+from snapstore.engine import Move, Obj, Update, check_update
 from snapstore.engines.log import batch as fmt
+from snapstore.engines.log import trash
 from snapstore.engines.log.batch import Writer, slot_order
 from snapstore.engines.log.layout import FORMAT_LINE, Manifest
 from snapstore.engines.log.log import Log
@@ -35,6 +36,9 @@ from snapstore.errors import Corrupt, DiskError, UnknownOutcome
 
 SPLIT_AT = 8 << 20
 """More new content than this is written as several batches; only the last moves the ref."""
+
+FEW, SMALL = 16, 16 << 10
+"""Objects, and bytes of them, that a turn may have to be written without looking for them."""
 
 
 class Appender:
@@ -106,9 +110,10 @@ class Appender:
         """See ``snapstore.engine.Engine.commit``."""
         self.lock()
         try:
-            self._prepare()
+            self.prepare()
             move = check_update(update, self._log.tip(update.ref)) if update else None
-            new = self._not_yet_there(objects)
+            fresh = update is not None and update.fresh and _is_small(objects)
+            new = list(objects) if fresh else self._not_yet_there(objects)
             if new or move:
                 self._append(new, move)
         finally:
@@ -116,8 +121,16 @@ class Appender:
         self._log.cache.store_when_worthwhile(self._log.active)
         return move
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Know the whole log, be sure of it, and stand at its end."""
+        active = self._log.active
+        known = active.number == self._open_segment == self._checked_segment
+        synced = active.durable_end == active.end or not self._durable
+        if known and synced and active.size() == active.end < self._seal_at and not active.sealed:
+            return  # the usual case: nobody else has written since
+        self._prepare_anew()
+
+    def _prepare_anew(self) -> None:
         log = self._log
         if log.damaged is not None:
             raise log.damaged
@@ -160,10 +173,18 @@ class Appender:
                 self._log.start_over()
             for path in self._layout.leftovers():
                 self._disk.remove(path)
+            self._clear_strays()
             if self._durable:
                 self._disk.sync_dir(active.path.parent)
                 self._disk.sync_dir(self._layout.root)
         self._checked_segment = active.number
+
+    def _clear_strays(self) -> None:
+        """Set aside what a rewriting that was cut off left in log/: it held the lock for it."""
+        strays = trash.stray(self._layout, Manifest.read(self._layout.manifest).segments)
+        if strays:
+            now = time.time_ns() // 1000
+            trash.set_aside(self._layout, self._disk, strays, self._layout.trash, now)
 
     def _settle_tail(self, active: Segment) -> None:
         """Set aside the bytes behind the verified end, or refuse: see tail.py."""
@@ -181,13 +202,7 @@ class Appender:
         self._sync_or_die()
 
     def _not_yet_there(self, objects: Sequence[Obj]) -> list[Obj]:
-        new: dict[bytes, Obj] = {}
-        # The one snapshot of a save holds the time and is new by nature; looking for it would cost
-        # a search. Many are an import, which may have brought some of them before.
-        saving = sum(o.kind == Kind.SNAPSHOT for o in objects) == 1
-        for o in objects:
-            if (saving and o.kind == Kind.SNAPSHOT) or not self._log.has(o.id):
-                new[o.id] = o
+        new = {o.id: o for o in objects if not self._log.has(o.id)}
         return list(new.values())
 
     def _append(self, objects: list[Obj], move: Move | None) -> None:
@@ -250,6 +265,11 @@ class Appender:
         at this file learns of it; the new segment, whole; the manifest that names it. A crash
         between them leaves a sealed segment without a successor, which the next writer makes.
         """
+        self.write_seal()
+        self._open_successor()
+
+    def write_seal(self) -> None:
+        """Close the active segment, after ``prepare``; the caller sees to its successor."""
         active = self._log.active
         data, digest = self._writer.pack(
             [], [], flags=fmt.SEAL, number=active.next_number,
@@ -258,21 +278,24 @@ class Appender:
         self._sync_or_die()
         active.grow(active.end, len(data), digest, [], [])
         active.sealed = True
-        self._open_successor()
 
     def _open_successor(self) -> None:
         sealed = self._log.active
-        number = sealed.number + 1
-        tips = self._log.tips()
-        path = self._layout.segment(number)
-        self._disk.write_file(path, self._start_batch(sealed.digest, tips))
-        old = Manifest.read(self._layout.manifest)
-        names = (*old.segments, number)
-        self._disk.write_file(self._layout.manifest, Manifest(old.generation + 1, names).encode())
+        number = self._name_successor(Manifest.read(self._layout.manifest).segments)
         self._log.cache.store_sealed(sealed)
         self._log.open_segment(number)
         self._open_to_write()
         self._log.follow()
+
+    def _name_successor(self, sealed: Sequence[int]) -> int:
+        """Let the store be made of these segments and a new active one; its number."""
+        number = max(sealed) + 1
+        start = self._start_batch(self._log.active.digest, self._log.tips())
+        self._disk.write_file(self._layout.segment(number), start)
+        generation = Manifest.read(self._layout.manifest).generation + 1
+        named = Manifest(generation, (*sealed, number))
+        self._disk.write_file(self._layout.manifest, named.encode())
+        return number
 
 
 def _slot_of(object_id: bytes | None, objects: Sequence[Obj]) -> int | None:
@@ -281,3 +304,8 @@ def _slot_of(object_id: bytes | None, objects: Sequence[Obj]) -> int | None:
         if objects[slot].id == object_id:
             return slot
     return None
+
+
+def _is_small(objects: Sequence[Obj]) -> bool:
+    """Whether writing all of these again would cost little."""
+    return len(objects) <= FEW and sum(len(o.payload) for o in objects) <= SMALL

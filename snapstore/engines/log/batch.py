@@ -61,6 +61,7 @@ import threading
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import itemgetter
 
 import zstandard
@@ -120,7 +121,7 @@ class Batch:
     """A batch whose digest verified, opened so that its records can be picked out."""
 
     __slots__ = ("_blocks", "_content_ids", "_contents", "_counts", "_dictionary", "_payloads_at",
-                 "_structure", "chunked", "contents", "data", "digest", "header", "kinds", "lengths", "objects",
+                 "_starts", "_structure", "chunked", "contents", "data", "digest", "header", "kinds", "lengths", "objects",
                  "where")  # fmt: skip
 
     def __init__(
@@ -171,6 +172,7 @@ class Batch:
                 raise UnsupportedFormat(f"record kind {kind} is not known (in {self.where[0]})")
         narrow = header.flags & NARROW
         self.lengths = struct.unpack_from(f"<{n}{'H' if narrow else 'I'}", structure, n)
+        self._starts = list(accumulate(self.lengths, initial=0))
         at = n + (2 if narrow else 4) * n
         self._counts = struct.unpack_from(f"<{blocks - 1}H", structure, at)
         self._open_ids(at + 2 * (blocks - 1))
@@ -230,7 +232,7 @@ class Batch:
         return self._content(slot) if slot < self.contents else self._structured(slot)
 
     def _structured(self, slot: int) -> bytes:
-        start = self._payloads_at + sum(self.lengths[self.contents : slot])
+        start = self._payloads_at + self._starts[slot] - self._starts[self.contents]
         return self._cut(self._structure, start, self.lengths[slot])
 
     def run(self, slot: int, ids: bytes) -> list[bytes]:
@@ -243,7 +245,7 @@ class Batch:
         if not n:
             raise _bad("a record is not where it is said to be", self.where)
         whole, lengths = self._block(block), self.lengths
-        at = sum(lengths[first:slot])
+        at = self._starts[slot] - self._starts[first]
         found: list[bytes] = []
         for length in lengths[slot : slot + n]:
             found.append(whole[at : at + length])
@@ -252,10 +254,15 @@ class Batch:
             raise _bad("a record reaches past its block", self.where)
         return found
 
+    def in_one_block(self, slot: int) -> int:
+        """How many CONTENT records, from this one on, lie in one block."""
+        _, first, count = self._block_of(slot)
+        return first + count - slot
+
     def _content(self, slot: int) -> bytes:
         block, first, _ = self._block_of(slot)
         whole = self._block(block)
-        return self._cut(whole, sum(self.lengths[first:slot]), self.lengths[slot])
+        return self._cut(whole, self._starts[slot] - self._starts[first], self.lengths[slot])
 
     def _block_of(self, slot: int) -> tuple[int, int, int]:
         """The content block of a slot, the first slot in it, and how many it has."""

@@ -52,7 +52,7 @@ def train(contents: Sequence[bytes]) -> Dictionary | None:
     if sum(map(len, contents)) < 16 * SIZE:
         return None
     step = max(1, len(contents) // _MOST)
-    samples = [content[:SAMPLE] for content in contents[::step]]
+    samples: list[bytes | bytearray | memoryview] = [c[:SAMPLE] for c in contents[::step]]
     if len(samples) < _FEWEST:
         return None
     try:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings as python_warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from snapstore.disk import DISK, Disk, network_filesystem
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
-from snapstore.engines.log import lookup
+from snapstore.engines.log import lookup, trash
 from snapstore.engines.log.append import Appender
 from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.log import Log
 from snapstore.engines.log.records import moves_in
+from snapstore.engines.log.rewrite import AllBut, Dropped, Rewrite, Selection
 from snapstore.errors import SnapstoreError
 
 SEAL_AT = 64 << 20
@@ -53,6 +55,7 @@ class LogEngine:
         self._appender = Appender(
             self._log, disk, durable=durable, seal_at=seal_at, lock_timeout=lock_timeout
         )
+        self._durable, self._seal_at, self._lock_timeout = durable, seal_at, lock_timeout
         self._pid = os.getpid()
         self._closed: SnapstoreError | None = None
         if self._layout.exists():
@@ -205,6 +208,80 @@ class LogEngine:
             self._look()
             segments = list(self._log.segments)
         yield from verify(self._layout, self._disk, segments, self._log.damaged, progress)
+
+    def catalogue(self) -> Iterator[tuple[bytes, int, int]]:
+        """(id, kind, length of the payload) of every object, in the order of the log; one that is
+        there twice is named twice. Raises Corrupt where the log is damaged."""
+        log = self._further_log()
+        try:
+            for segment in log.segments:
+                for _, opened in segment.scan(0, segment.end):
+                    yield from zip(opened.ids(), opened.kinds, opened.lengths, strict=False)
+        finally:
+            log.close()
+
+    def _further_log(self) -> Log:
+        """The log through files of its own, for a long walk beside which other threads go on."""
+        with self._mutex:
+            self._look()
+        log = Log(self._layout, self._disk)
+        if self.exists():
+            log.load()
+            if log.damaged is not None:
+                log.close()
+                raise log.damaged
+        return log
+
+    def kind(self, object_id: bytes) -> int:
+        """The kind of an object, without reading its content. Raises ObjectMissing or Corrupt."""
+        with self._mutex:
+            self._usable()
+            opened, slot = self._log.locate(object_id)
+            return opened.kinds[slot]
+
+    def rewrite(self, selection: Selection, *, now: int, grace: int) -> Dropped:
+        """Write the segments anew without what does not stay, and packed; see rewrite.py.
+
+        What they were is kept in trash/ for a grace time, what was put there before that long ago
+        is removed; both times in microseconds. Raises Corrupt, DiskError, Locked.
+        """
+        with self._mutex:
+            self._look()
+        if not self.exists():
+            return Dropped()
+        dropped = self._rewritten(selection, now)
+        trash.empty_trash(self._layout, self._disk, now - grace + (grace == 0))
+        return dropped
+
+    def discard(
+        self,
+        objects: Collection[bytes],
+        before: Mapping[str, int],
+        tips: Mapping[str, int] | None = None,
+    ) -> int:
+        """See ``snapstore.maintenance.purge.Discarding``."""
+        with self._mutex:
+            self._look()
+        if not self.exists():
+            return 0
+        dropped = self._rewritten(AllBut(objects, before, tips), time.time_ns() // 1000)
+        trash.remove_copies(self._layout, self._disk)
+        return dropped.objects
+
+    def _rewritten(self, selection: Selection, now: int) -> Dropped:
+        rewriting = Rewrite(
+            self._layout,
+            self._disk,
+            selection,
+            durable=self._durable,
+            seal_at=self._seal_at,
+            lock_timeout=self._lock_timeout,
+            now=now,
+        )
+        rewriting.run()
+        with self._mutex:
+            self._look()  # what was dropped is not to be found through this handle either
+        return rewriting.dropped
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``."""

@@ -183,6 +183,13 @@ def build(cover: Cover, entries: Entries) -> bytes:
     return head + columns
 
 
+def renumbered(data: bytes, number: int) -> bytes:
+    """The bytes of an index for a segment that got another number; nothing else depends on it."""
+    fields = list(_HEAD.unpack_from(data))
+    fields[2] = number
+    return _HEAD.pack(*fields) + data[_HEAD.size :]
+
+
 def load(path: Path) -> Index | None:
     """The index in a file, mapped; None for one that is missing or no good."""
     try:

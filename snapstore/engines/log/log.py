@@ -64,7 +64,9 @@ class Log:
             except Corrupt as damage:
                 if self._is_rewritten(manifest):
                     return False
-                self.damaged = self.damaged or damage
+                self.damaged = damage
+        if self.damaged is not None and not self.segments:
+            raise self.damaged
         return True
 
     def _is_rewritten(self, before: Manifest) -> bool:
@@ -185,7 +187,7 @@ class Log:
             if slot >= near.contents:
                 found.append(near.object(slot))
                 continue
-            wanted = object_ids[at : at + near.contents - slot]
+            wanted = object_ids[at : at + near.in_one_block(slot)]
             payloads = near.run(slot, b"".join(wanted))
             found += map(Obj, wanted, repeat(Kind.CONTENT), payloads)
         return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from snapstore.engine import Move
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Batch
-from snapstore.engines.log.records import decode_page, first_in_page, moves_in
+from snapstore.engines.log.records import decode_page, find_in_page, first_in_page, moves_in
 from snapstore.engines.log.segment import Segment
 
 
@@ -27,7 +27,7 @@ def _in_pages(opened: Batch, ref: str) -> Move | None:
     at = bisect.bisect_right(pages, ref, key=first_in_page) - 1
     if at < 0:
         return None
-    return next((move for move in decode_page(pages[at]) if move.ref == ref), None)
+    return find_in_page(pages[at], ref)
 
 
 def move(segments: Sequence[Segment], ref: str, gen: int) -> Move | None:

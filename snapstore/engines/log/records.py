@@ -11,13 +11,14 @@ A move is a msgpack array, empty fields at its end cut off:
     born  nil when it is gen
     info  a map
 
-A segment starts with pages of the last moves of all refs, at most 512 a page, sorted by name:
+A segment starts with pages of the last moves of all refs, at most 64 a page, sorted by name:
 a page is a msgpack array of moves. So the refs are known from the newest segment alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgpack
@@ -26,7 +27,7 @@ from snapstore.engine import Move
 from snapstore.engines.log.batch import MOVE, Batch
 from snapstore.errors import Corrupt
 
-PAGE = 512
+PAGE = 64
 
 
 def encode_move(move: Move, slot: int | None = None) -> bytes:
@@ -64,10 +65,23 @@ def encode_pages(moves: Iterable[Move]) -> Iterator[bytes]:
 
 def decode_page(payload: bytes) -> list[Move]:
     """The moves in a page. Raises Corrupt."""
+    return [_move(fields) for fields in _page(payload)]
+
+
+@lru_cache(maxsize=16)
+def _page(payload: bytes) -> list[Any]:
+    # Whoever goes through all sessions comes back to the same page for each of them.
     page = _unpack(payload)
     if not isinstance(page, list):
         raise Corrupt("a page of refs is not of the form it must have")
-    return [_move(fields) for fields in page]
+    return page
+
+
+def find_in_page(payload: bytes, ref: str) -> Move | None:
+    """The move of a ref in a page, without making anything of the others. Raises Corrupt."""
+    page = _page(payload)
+    found = (fields for fields in page if isinstance(fields, list) and fields[:1] == [ref])
+    return next(map(_move, found), None)
 
 
 def first_in_page(payload: bytes) -> str:

@@ -6,6 +6,7 @@ in by ``follow``; bytes that do not verify are never read, whatever they look li
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import weakref
@@ -35,7 +36,7 @@ from snapstore.errors import Corrupt, DiskError, UnsupportedFormat
 
 _READ = 4096
 _WINDOW = 256 << 10
-_OPEN_BATCHES = 1024
+_OPEN_BATCHES = 2048
 _OPEN_BYTES = 8 << 20
 ZERO_DIGEST = bytes(16)
 
@@ -82,7 +83,7 @@ class Segment:
 
     def size(self) -> int:
         """Bytes in the file now."""
-        return os.fstat(self.fd).st_size
+        return os.lseek(self.fd, 0, os.SEEK_END)
 
     # --- batches --------------------------------------------------------------------------------
 
@@ -117,9 +118,7 @@ class Segment:
         header = fmt.Header(data, where)
         size = header.size
         if size > len(data):
-            if offset + size > self.size():
-                raise Corrupt("a batch is cut short", path=self.name, offset=offset)
-            data = os.pread(self.fd, size, offset)
+            data = self._whole(offset, size)
         whole = data[:size] if len(data) > size else data
         return Batch(whole, where, header, self.dictionary)
 
@@ -131,13 +130,11 @@ class Segment:
 
     def _read_dictionary(self) -> Dictionary:
         # It stands in the first batch and again in the last: one damaged batch must not cost all.
-        for find in (lambda: self._opened(0), lambda: self.batch_before(self.size())):
-            try:
-                payloads = find().payloads(fmt.DICT)
-                if payloads:
-                    return Dictionary(payloads[0])
-            except (Corrupt, ValueError, zstandard.ZstdError):
-                continue
+        for is_last in (False, True):
+            with contextlib.suppress(Corrupt, ValueError, zstandard.ZstdError):
+                opened = self.batch_before(self.size()) if is_last else self._opened(0)
+                for payload in opened.payloads(fmt.DICT):
+                    return Dictionary(payload)
         raise Corrupt("the dictionary of a packed segment is gone", path=self.name, offset=0)
 
     def is_packed(self) -> bool:
@@ -146,6 +143,14 @@ class Segment:
             return bool(self._opened(0).header.flags & fmt.PACKED)
         except (Corrupt, UnsupportedFormat):
             return False
+
+    def _whole(self, offset: int, size: int) -> bytes:
+        begin, window = self._window
+        if begin <= offset and offset + size <= begin + len(window):
+            return window[offset - begin : offset - begin + size]
+        if offset + size > self.size():
+            raise Corrupt("a batch is cut short", path=self.name, offset=offset)
+        return os.pread(self.fd, size, offset)
 
     def _in_window(self, offset: int) -> bytes:
         """Bytes from offset on, from one larger read where neighbours are read one by one."""

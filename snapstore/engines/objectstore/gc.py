@@ -16,9 +16,9 @@ A pack that is being shared (a fork) was found in a record that its writer read 
 grace time before, so it was named when it was condemned, or is when it is marked again.
 
 A ref that was deleted long ago lets go of its packs: its last record is replaced by one that names
-none and leads nowhere back, and a run after that the older ones are deleted. The last one stays, so
-that the moves of a later ref of this name count on. Records of a living ref are never deleted, and
-what it once reached stays with it: rewinding it loses nothing.
+none and leads nowhere back, and a grace time after that the older ones are deleted. The last one
+stays, so that the moves of a later ref of this name count on. Records of a living ref are never
+deleted, and what it once reached stays with it: rewinding it loses nothing.
 
 With a grace time of nothing, both marks are made in one run. That is for a store that nobody else
 writes to.
@@ -107,9 +107,9 @@ class Collection:
             self._expire(mark)
             if condemned:
                 self._condemn(condemned)
-            # What is named by now, though it was not when this run began, is spared.
-            going = doomed - (self._mark().named if doomed else set())
-            self._bucket.delete(pack_key(i) for i in going)
+            if doomed and not self._grace:
+                doomed -= self._mark().named
+            self._bucket.delete(pack_key(i) for i in doomed)
             self._bucket.delete(ripe)
         return Collected(len(objects), size, len(condemned), apply)
 
@@ -164,10 +164,10 @@ class Collection:
     def _note_expired(
         self, mark: _Mark, directory: str, last: Record, log: list[tuple[int, datetime]]
     ) -> None:
-        if last.expired:
-            mark.leftover += [record_key(directory, gen) for gen, _ in log[1:]]
-        else:
+        if not last.expired:
             mark.expired.append((directory, last))
+        elif log[0][1] <= mark.now - self._grace:  # nobody goes by what stood there before
+            mark.leftover += [record_key(directory, gen) for gen, _ in log[1:]]
 
     # --- sentences ------------------------------------------------------------------------------
 

@@ -79,9 +79,9 @@ def ref_of(data: bytes, pack_id: bytes, tier: int) -> Ref:
 
 def front_length(data: bytes) -> int:
     """How long the front of the pack is that begins with these bytes."""
-    blocks = Header(data, ("pack", 0)).blocks
-    structure = int(struct.unpack_from("<I", data, HEADER_SIZE)[0])
-    return HEADER_SIZE + 4 * blocks + (structure >> 2)
+    blocks: int = Header(data, ("pack", 0)).blocks
+    table: tuple[int, ...] = struct.unpack_from(f"<{blocks}I", data, HEADER_SIZE)
+    return HEADER_SIZE + 4 * blocks + (table[0] >> 2)
 
 
 def is_whole(data: bytes, pack_id: bytes) -> bool:
@@ -109,6 +109,7 @@ class Pack(Batch):
         where = (f"pack {ref.id.hex()}", 0)
         self.ref, self.data, self.where, self.digest = ref, data, where, ref.id
         self.header = Header(data, where)
+        self._dictionary = None
         self._fetch = fetch
         self._last: tuple[int, bytes] = (0, b"")
         self._part: tuple[int, bytes] = (0, b"")

@@ -18,6 +18,7 @@ is asked for, without a transcript changes nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from snapstore.integrations.hooks.captures import capture, last_capture
 from snapstore.integrations.hooks.events import FILES, HISTORY, TURN, Event
 from snapstore.integrations.hooks.history import Reading, read_transcript, save_history
 from snapstore.store import Store
+from snapstore.transfer.beside import agents_beside
+from snapstore.transfer.imports import Imported
 from snapstore.worktree.binding import Files
 from snapstore.worktree.guard import refuse_too_much
 
@@ -72,7 +75,7 @@ def handle(
     home is what the user's environment calls home, and project the directory that the harness was
     started in, if it tells. A transcript of more bytes than most is postponed. With redact=True
     secrets are left out of the history; files are kept as they are. Raises SnapstoreErrors of the
-    store and NotATranscript; what else is wrong with the event or the files is told in the result.
+    store; what is wrong with the event, the transcript or the files is told in the result.
     """
     if event.name not in HISTORY | FILES:
         return Done("", settled=True)
@@ -83,7 +86,7 @@ def handle(
     if event.name in FILES:
         return _captured(store, event, home, project)[1]
     size = _size(event.transcript)
-    if most is not None and size > most:
+    if most is not None and size and size + _size_of_agents(event.transcript) > most:
         files, done = _files(store, event, home, project)
         told = "; ".join(filter(None, (done.told, "the transcript is read on its own")))
         return replace(
@@ -93,7 +96,8 @@ def handle(
     if reading is None:
         return Done(f"passed over: no history in {event.transcript or '(no transcript named)'}")
     files, done = _files(store, event, home, project)
-    return _saved(store, event, reading, files, done)
+    saved = save_history(store, event, reading, files, redact=redact)
+    return _told(done, reading, saved)
 
 
 def catch_up(store: Store, postponed: Postponed) -> Done:
@@ -102,13 +106,13 @@ def catch_up(store: Store, postponed: Postponed) -> Done:
     reading = read_transcript(event, postponed.size, redact=postponed.redact)
     if reading is None:
         return Done(f"passed over: no history in {event.transcript}")
-    return _saved(store, event, reading, postponed.files, Done(""))
+    saved = save_history(store, event, reading, postponed.files, redact=postponed.redact)
+    return _told(Done(""), reading, saved)
 
 
-def _saved(store: Store, event: Event, reading: Reading, files: Files, done: Done) -> Done:
+def _told(done: Done, reading: Reading, saved: Sequence[Imported]) -> Done:
     told = [
-        f"{one.name} at turn {one.turns}" + ("" if one.created else ", as before")
-        for one in save_history(store, event, reading, files)
+        f"{one.name} at turn {one.turns}" + ("" if one.created else ", as before") for one in saved
     ]
     told += [done.told] if done.told else []
     told += ["the transcript lags behind"] if reading.lagging else []
@@ -121,6 +125,11 @@ def _size(transcript: str) -> int:
         return Path(transcript).stat().st_size if transcript else 0
     except OSError:
         return 0
+
+
+def _size_of_agents(transcript: str) -> int:
+    """Bytes of the transcripts of the agents that a session called."""
+    return sum(_size(str(agent)) for agent in agents_beside(Path(transcript)))
 
 
 def _files(

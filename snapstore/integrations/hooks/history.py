@@ -10,6 +10,7 @@ names is imported into its own session, and gets no files of this one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -18,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from snapstore import formats
-from snapstore.errors import RefMoved
+from snapstore.errors import NotATranscript, RefMoved
 from snapstore.formats.transcript import Transcript
 from snapstore.formats.turns import prompt_text
 from snapstore.integrations.hooks.events import TURN, Event
-from snapstore.maintenance.redact import redact_bytes, redact_text
+from snapstore.maintenance.redact import redact_text
 from snapstore.store import Store
+from snapstore.transfer.beside import agents_beside, files_beside
 from snapstore.transfer.held import EARLY
-from snapstore.transfer.imports import Imported, Saved, import_transcript
+from snapstore.transfer.imports import Imported, Saved, import_transcript, suffixed
+from snapstore.transfer.redaction import without_secrets
 from snapstore.worktree.binding import Files
 
 PAUSES = (0.04,) * 5
@@ -51,10 +54,11 @@ def read_transcript(
 ) -> Reading | None:
     """The transcript that an event names, or its first bytes; None for one that tells nothing yet.
 
-    Waits for the reply that the event tells, if it tells one. Raises NotATranscript.
+    Waits for the reply that a Stop tells, if it tells one.
     """
     path, seen = Path(event.transcript), None
-    reply = redact_text(event.reply) if redact else event.reply
+    reply = event.reply if event.name == TURN else ""  # an agent's reply is in another transcript
+    reply = redact_text(reply) if redact else reply
     transcript: Transcript | None = None
     for pause in (0.0, *PAUSES):
         if pause:
@@ -63,12 +67,10 @@ def read_transcript(
             look = path.stat()
             if (look.st_size, look.st_mtime_ns) == seen:
                 continue
-            data = path.read_bytes()[:size]
+            transcript = _read(path, look.st_size, size, redact)
         except OSError:
             return None
         seen = (look.st_size, look.st_mtime_ns)
-        data = redact_bytes(data) if redact else data
-        transcript = formats.read(data, path.name) if data.strip() else None
         if transcript is not None and _tells(transcript, reply):
             return Reading(transcript, lagging=False)
     if transcript is None or not _says_anything(transcript):
@@ -76,20 +78,45 @@ def read_transcript(
     return Reading(transcript, lagging=True)
 
 
-def save_history(store: Store, event: Event, reading: Reading, files: Files) -> list[Imported]:
+def _read(path: Path, found: int, size: int | None, redact: bool) -> Transcript | None:
+    """A transcript of which so many bytes were found, or its first bytes; None for none."""
+    with contextlib.suppress(NotATranscript):  # or the first line of one that is being written
+        if not redact and (size is None or found <= size):
+            return formats.read_file(path)
+        data = path.read_bytes()[:size]
+        return formats.read(without_secrets(data) if redact else data, path.name)
+    return None
+
+
+def save_history(
+    store: Store, event: Event, reading: Reading, files: Files, *, redact: bool = False
+) -> list[Imported]:
     """Bring the sessions of a transcript up to date; the last turn of the live line gets the files.
 
-    Another hook that does the same at the same time is no hindrance.
+    So are those of the agents that it called, and what is kept beside it. Another hook that does
+    the same at the same time is no hindrance.
     """
+    path, is_claude = Path(event.transcript), reading.transcript.harness == "claude-code"
     marks = {LAGGING: reading.lagging, EARLY: event.name != TURN and files.files is not None}
     saved = Saved(
         files if _is_of(reading.transcript, event) else Files(),
         {mark: True for mark, holds in marks.items() if holds},
     )
-    place = os.path.realpath(event.transcript)
+    beside = files_beside(path) if is_claude and not redact else {}
+    found = _import(store, path, reading.transcript, saved=saved, beside=beside)
+    for agent in agents_beside(path) if is_claude else ():
+        told = _read(agent, 0, None, redact)
+        if told is not None:
+            name = suffixed(found[0].name, f"/{agent.stem}")
+            found = [*found, *_import(store, agent, told, name=name)]
+    return found
+
+
+def _import(store: Store, path: Path, transcript: Transcript, **how: Any) -> list[Imported]:
+    place = os.path.realpath(path)
     for _ in range(_ATTEMPTS):
         try:
-            return import_transcript(store, reading.transcript, source=place, saved=saved)
+            return import_transcript(store, transcript, source=place, **how)
         except RefMoved as error:
             moved = error
     raise moved

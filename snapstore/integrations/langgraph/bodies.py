@@ -1,8 +1,9 @@
 """Bodies of values as objects: pieces in a tree of chunk lists that grows at its end.
 
-A body is content like any other: its id is the hash of its bytes, and whoever walks the store meets
-a chunk list. How its pieces are grouped follows from their number alone: every 8 make a list, every
-8 of these a longer one, and so on; the body itself lists the longest of these and what is left over.
+A body is content like any other: its id is the hash of its bytes, and whoever walks the store
+meets a chunk list. How its pieces are grouped follows from their number alone: every 8 make a list,
+every 8 of these a longer one, and so on; the body itself lists the longest of these and what is
+left over.
 
     19 pieces    [0..7] [8..15] 16 17 18
 

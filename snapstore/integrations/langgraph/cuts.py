@@ -1,8 +1,8 @@
 """Where serialised values are cut, so that what two of them have in common is kept once.
 
 A value that LangGraph's serialiser packed as msgpack is cut between the members of its lists and
-maps. Only places are found: no member is decoded, nothing is packed again, and the pieces joined are
-the bytes that came in. Bytes that are no msgpack make one piece.
+maps. Only places are found: no member is decoded, nothing is packed again, and the pieces joined
+are the bytes that came in. Bytes that are no msgpack make one piece.
 
 The header of the outermost container is its *head* and stands apart from the rest, the *body*: it
 holds the number of members, and would else make the first piece of a list differ whenever it grows.
@@ -43,7 +43,7 @@ class Cut:
 
 class _Header(NamedTuple):
     kind: int
-    count: int
+    members: int
     size: int
 
 
@@ -61,7 +61,7 @@ def cut(data: bytes, before: tuple[bytes, Cut] | None = None) -> Cut:
             return _cut_list(data, header, before)
         pieces = _Pieces(data[header.size :] if header.kind == _MAP else data)
         if header.kind == _MAP:
-            pieces.map(0, len(pieces.data), header.count)
+            pieces.map(0, len(pieces.data), header.members)
             return Cut(header.size, pieces.done(), None)
         pieces.member(0, len(data), depth=0)
         return Cut(0, pieces.done(), None)
@@ -77,7 +77,7 @@ def _cut_list(data: bytes, header: _Header, before: tuple[bytes, Cut] | None) ->
         ends, members = _in_common(body, before[0], before[1])
     start = members[-1] if members else 0
     pieces = _Pieces(body, ends)
-    for end in _ends(body, start, len(body), header.count - len(members)):
+    for end in _ends(body, start, len(body), header.members - len(members)):
         pieces.member(start, end, depth=0)
         members.append(end)
         start = end
@@ -126,7 +126,7 @@ def map_members(data: bytes, start: int, end: int) -> dict[str, tuple[int, int]]
     if header.kind != _MAP:
         raise ValueError("it is no packed map")
     at = start + header.size
-    places = _ends(data, at, end, 2 * header.count)
+    places = _ends(data, at, end, 2 * header.members)
     members: dict[str, tuple[int, int]] = {}
     for key_end, value_end in zip(places[::2], places[1::2], strict=True):
         key = msgpack.unpackb(data[at:key_end], unicode_errors="surrogatepass")
@@ -180,7 +180,7 @@ class _Pieces:
             header = _within(header, _header(self.data, start + header.size))
         if header.kind == _OTHER:
             return False
-        many = header.count * (2 if header.kind == _MAP else 1)
+        many = header.members * (2 if header.kind == _MAP else 1)
         try:
             ends = _ends(self.data, start + header.size, end, many)
         except (ValueError, msgpack.UnpackException):
@@ -206,7 +206,7 @@ class _Pieces:
 def _within(outer: _Header, inner: _Header) -> _Header:
     if inner.kind not in (_LIST, _MAP):
         return _Header(_OTHER, 0, 0)
-    return _Header(inner.kind, inner.count, outer.size + inner.size)
+    return _Header(inner.kind, inner.members, outer.size + inner.size)
 
 
 def _ends(data: bytes, start: int, end: int, count: int) -> list[int]:

@@ -139,7 +139,7 @@ class Index:
         for turn in self.writes.get(key, ()):
             entries = self.entries(self.record(turn))
             for _, place, write in writes_of(entries, self.objects.content, key.__eq__):
-                if place.index < 0 or place not in found:
+                if place.at < 0 or place not in found:
                     found[place] = write
         return found
 
@@ -151,9 +151,7 @@ class Index:
 
     def put_page(self, stage: Stage) -> bytes:
         """Stage a page of the turns that are in none."""
-        held = [
-            [held.checkpoint, sorted(held.writes)] for held in self.turns[self.paged :]
-        ]
+        held = [[held.checkpoint, sorted(held.writes)] for held in self.turns[self.paged :]]
         return stage.put_content(msgpack.packb([self.page, held], unicode_errors="surrogatepass"))
 
     def page_kept(self, page: bytes, turns: int) -> None:
@@ -204,4 +202,3 @@ def _page(content: bytes, page_id: bytes) -> tuple[bytes | None, list[Held]]:
     if before is not None and (type(before) is not bytes or len(before) != SIZE):
         raise damaged(page_id, "the page before it is no id")
     return before, held
-

@@ -50,9 +50,7 @@ def laid_on_top(head: bytes | None, other: Index, objects: Objects, stage: Stage
     return head
 
 
-def laid_anew(
-    index: Index, kept: Collection[Key], objects: Objects, stage: Stage
-) -> bytes | None:
+def laid_anew(index: Index, kept: Collection[Key], objects: Objects, stage: Stage) -> bytes | None:
     """Stage a line of the turns of these checkpoints, with all writes to them; its head."""
     head: bytes | None = None
     for turn, held in enumerate(index.turns, 1):

@@ -1,10 +1,10 @@
-"""What people see of a thread: its messages and its state as plain JSON, beside the serialised bytes.
+"""What people see of a thread: messages and state as plain JSON, beside the serialised bytes.
 
-``snapstore log``, ``show``, ``diff`` and ``find`` know messages and a scratchpad. So a turn also holds
-the channel ``messages`` as a history and the small values of other channels as a scratchpad. They are
-read from the packed bytes as data: no class that the bytes name is imported, nothing is called.
-Values that were encrypted, pickled or are no plain data are left out. A thread is never loaded from
-these; LangGraph gets the bytes that it gave.
+``snapstore log``, ``show``, ``diff`` and ``find`` know messages and a scratchpad. So a turn also
+holds the channel ``messages`` as a history, and the small values of other channels as a scratchpad.
+They are read from the packed bytes as data: no class that the bytes name is imported, nothing is
+called. Values that were encrypted or pickled, or are no plain data, are left out. A thread is never
+loaded from these; LangGraph gets the bytes that it gave.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ROLES = {
 
 
 def is_shown(channel: str) -> bool:
-    """Whether a channel is shown in the scratchpad: not the ones that LangGraph drives itself by."""
+    """Whether a channel is shown in the scratchpad: not those that LangGraph drives itself by."""
     return channel != MESSAGES and not channel.startswith("__") and ":" not in channel
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -28,9 +29,9 @@ from snapstore.integrations.langgraph import turns
 from snapstore.integrations.langgraph.sqlite_file import import_sqlite
 from snapstore.integrations.langgraph.threads import Given, Threads
 from snapstore.integrations.langgraph.turns import Key, Place
-from snapstore.store import Store, open_store
+from snapstore.integrations.opening import Opened
+from snapstore.store import Store
 
-_MEMORY = ":memory:"
 _VALUES = "channel_values"
 _COUNTERS = "counters_since_delta_snapshot"
 
@@ -38,8 +39,8 @@ _COUNTERS = "counters_since_delta_snapshot"
 class SnapstoreSaver(BaseCheckpointSaver[str]):
     """Checkpoints of LangGraph graphs in a snapstore store, for sync and async graphs alike.
 
-    A thread is a session: ``snapstore log``, ``show``, ``diff``, ``fork`` and ``rewind`` work on it,
-    and a fork is a thread that a graph goes on with. Several threads and processes may write at once.
+    A thread is a session: ``snapstore log``, ``show``, ``diff``, ``fork`` and ``rewind`` work on
+    it, and a fork is a thread that a graph goes on with. Several threads and processes may write.
 
     It raises what the store raises, a ``snapstore.SnapstoreError``.
     """
@@ -54,9 +55,9 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
     @classmethod
     def from_conn_string(
         cls, conn_string: str | Path, *, serde: SerializerProtocol | None = None
-    ) -> _Opened:
-        """A saver on the store at a path, or ``:memory:``, to be used in ``with`` or ``async with``."""
-        return _Opened(cls, str(conn_string), serde)
+    ) -> Opened[Self]:
+        """A saver on the store at a path, or ``:memory:``, for ``with`` or ``async with``."""
+        return Opened(conn_string, partial(cls, serde=serde))
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
     def _loaded(self, stored: turns.Stored) -> Any:
         return self.serde.loads_typed(self._threads.load(stored))
 
-    def _pending(self, thread: str, key: Key) -> list[PendingWrite]:
+    def _pending(self, thread: str, key: Key) -> builtins.list[PendingWrite]:
         found = self._threads.writes(thread, key)
         return [(place.task, write.channel, self._loaded(write.value)) for place, write in found]
 
@@ -97,7 +98,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         self,
         config: RunnableConfig | None,
         *,
-        filter: dict[str, Any] | None = None,  # noqa: A002
+        filter: dict[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
@@ -113,7 +114,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
 
     def _chosen(
         self, config: RunnableConfig | None, before: RunnableConfig | None
-    ) -> list[tuple[str, Key, RunnableConfig]]:
+    ) -> builtins.list[tuple[str, Key, RunnableConfig]]:
         wanted: Mapping[str, Any] = config["configurable"] if config else {}
         given = wanted.get("thread_id")
         namespace, named = wanted.get("checkpoint_ns"), wanted.get("checkpoint_id")
@@ -146,7 +147,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         thread, namespace = _place(config)
         named = get_checkpoint_id(config)
         key = Key(namespace, named) if named else self._threads.latest(thread, namespace)
-        newest_first: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
+        newest_first: dict[str, builtins.list[PendingWrite]] = {channel: [] for channel in channels}
         found: dict[str, DeltaChannelHistory] = {c: {"writes": []} for c in channels}
         left = set(channels)
         for ancestor in self._ancestors(thread, key) if key else ():
@@ -189,8 +190,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         thread, namespace = _place(config)
         key = Key(namespace, checkpoint["id"])
         parent = config["configurable"].get("checkpoint_id")
-        held = checkpoint[_VALUES]
-        versions = checkpoint["channel_versions"]
+        held = checkpoint["channel_values"]
         unchanged = self._unchanged(thread, namespace, parent, checkpoint, new_versions)
         rest: dict[str, Any] = {**checkpoint, _VALUES: {}}
         dumps = self.serde.dumps_typed
@@ -200,7 +200,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
             _label(namespace, metadata),
             dumps(rest),
             dumps(get_checkpoint_metadata(config, metadata)),
-            versions,
+            checkpoint["channel_versions"],
             {name: dumps(value) for name, value in held.items() if name not in unchanged},
             unchanged,
         )
@@ -222,7 +222,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         versions = checkpoint["channel_versions"]
         return frozenset(
             name
-            for name in checkpoint[_VALUES]
+            for name in checkpoint["channel_values"]
             if name in before.values
             and name not in new_versions
             and versions.get(name) is not None
@@ -264,16 +264,16 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Drop the checkpoints of these runs, and the writes to them, in every thread."""
         runs = {str(run) for run in run_ids}
-
-        def other_runs(thread: str) -> Callable[[Sequence[Key]], set[Key]]:
-            return lambda keys: {k for k in keys if self._run(thread, k) not in runs}
-
         for thread in self._threads.ids() if runs else ():
-            self._threads.keep(thread, other_runs(thread))
+            self._threads.keep(thread, partial(self._of_other_runs, thread, runs))
 
-    def _run(self, thread: str, key: Key) -> Any:
-        found = self._threads.checkpoint(thread, key)
-        return self._loaded(found.metadata).get("run_id") if found else None
+    def _of_other_runs(self, thread: str, runs: set[str], keys: Sequence[Key]) -> set[Key]:
+        found = ((key, self._threads.checkpoint(thread, key)) for key in keys)
+        return {
+            key
+            for key, one in found
+            if one is not None and self._loaded(one.metadata).get("run_id") not in runs
+        }
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Drop what is old: all but the latest checkpoint of each namespace, or with the strategy
@@ -291,7 +291,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
             if strategy == "delete":
                 self._threads.delete(thread)
             else:
-                self._threads.keep(thread, lambda keys, at=thread: self._needed(at, keys))
+                self._threads.keep(thread, partial(self._needed, thread))
 
     def _needed(self, thread: str, keys: Sequence[Key]) -> set[Key]:
         """The latest checkpoint of each namespace, and what its delta channels need."""
@@ -310,7 +310,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
                     break
         return needed
 
-    def import_sqlite(self, path: str | Path) -> list[str]:
+    def import_sqlite(self, path: str | Path) -> builtins.list[str]:
         """Bring in the threads of a file that SqliteSaver wrote; their ids.
 
         Raises Refused for a thread that is here already, InvalidInput for another file.
@@ -327,7 +327,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         self,
         config: RunnableConfig | None,
         *,
-        filter: dict[str, Any] | None = None,  # noqa: A002
+        filter: dict[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
@@ -381,33 +381,6 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         )
 
 
-class _Opened(
-    AbstractContextManager[SnapstoreSaver], AbstractAsyncContextManager[SnapstoreSaver]
-):
-    """A saver and the store that was opened for it, which is closed at the end."""
-
-    def __init__(
-        self, kind: type[SnapstoreSaver], where: str, serde: SerializerProtocol | None
-    ) -> None:
-        self._kind, self._serde = kind, serde
-        self._where = "memory://" if where == _MEMORY else where
-        self._store: Store | None = None
-
-    def __enter__(self) -> SnapstoreSaver:
-        self._store = open_store(self._where)
-        return self._kind(self._store, serde=self._serde)
-
-    def __exit__(self, *exc: object) -> None:
-        if self._store is not None:
-            self._store.close()
-
-    async def __aenter__(self) -> SnapstoreSaver:
-        return self.__enter__()
-
-    async def __aexit__(self, *exc: object) -> None:
-        self.__exit__()
-
-
 def _place(config: RunnableConfig) -> tuple[str, str]:
     wanted = config["configurable"]
     return str(wanted["thread_id"]), wanted.get("checkpoint_ns", "")
@@ -425,6 +398,8 @@ def _config(thread: Any, key: Key) -> RunnableConfig:
 
 def _label(namespace: str, metadata: CheckpointMetadata) -> str:
     """What a turn is called in the log: ``loop 3``, or ``loop 0 in child``."""
-    words = [str(metadata.get(name)) for name in ("source", "step") if metadata.get(name) is not None]
+    words = [
+        str(metadata.get(name)) for name in ("source", "step") if metadata.get(name) is not None
+    ]
     node = namespace.split("|")[-1].split(":")[0]
     return " ".join([*words, *(["in", node] if node else [])])

@@ -61,9 +61,7 @@ def history(
     return objects.lists.replace(tip, same, ids, stage.put_node)
 
 
-def _news(
-    data: bytes, stored: Stored, old: Stored | None, bodies: Bodies
-) -> tuple[int, bytes]:
+def _news(data: bytes, stored: Stored, old: Stored | None, bodies: Bodies) -> tuple[int, bytes]:
     """How many messages are as in the value before, and the others as a packed list."""
     mine = bodies.known(stored.body) if stored.linked else None
     theirs = bodies.known(old.body) if old is not None and old.linked else None

@@ -156,7 +156,8 @@ def _apart(type_: str, data: bytes) -> _Parts:
         return _Parts((type_, data), versions, {})
     start, end = members[_VALUES]
     values = {
-        name: (PACKED, data[at:until]) for name, (at, until) in map_members(data, start, end).items()
+        name: (PACKED, data[at:until])
+        for name, (at, until) in map_members(data, start, end).items()
     }
     return _Parts((type_, data[:start] + _EMPTY_MAP + data[end:]), versions, values)
 

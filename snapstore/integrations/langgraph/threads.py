@@ -160,7 +160,7 @@ class Threads:
             new = {
                 place: Write(path, channel, turns.store(value, self._bodies, stage))
                 for place, (channel, value) in given.items()
-                if place.index < 0 or place not in known
+                if place.at < 0 or place not in known
             }
             if new:
                 self._add_writes(thread, key, new, index, tip, stage)
@@ -244,10 +244,13 @@ class Threads:
     ) -> None:
         """Try until no other writer was faster."""
         while True:
-            with self._at(thread) as (index, tip), Stage(self._objects) as stage:
-                with contextlib.suppress(RefMoved):
-                    attempt(index, tip, stage)
-                    return
+            with (
+                self._at(thread) as (index, tip),
+                Stage(self._objects) as stage,
+                contextlib.suppress(RefMoved),
+            ):
+                attempt(index, tip, stage)
+                return
 
     def _commit(
         self,

@@ -9,8 +9,8 @@ It hangs on the map that a snapshot calls its state, whose values are all links:
     8 bytes       the body of a value, whose id begins so (or 32 bytes, the id, should two begin so)
 
 Rest is the checkpoint without its values. It, metadata and each value are [type, head, body] where
-type is what the serialiser says they are, and [type, head, key] with a fourth field, true, where the
-body is an object of its own. What the serialiser made is never decoded here.
+type is what the serialiser says they are, and [type, head, key] with a fourth field, true, where
+the body is an object of its own. What the serialiser made is never decoded here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Place(NamedTuple):
     """Where a write belongs among those to one checkpoint."""
 
     task: str
-    index: int
+    at: int
+    """Its number among the writes of the task, or below 0 what kind of special write it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +188,7 @@ def writes_of(
                 yield key, Place(task, index), Write(path, channel, _stored(value, entries))
 
 
-def keys_of(
-    entries: Mapping[bytes, MapValue], read: Read
-) -> tuple[Key | None, frozenset[Key]]:
+def keys_of(entries: Mapping[bytes, MapValue], read: Read) -> tuple[Key | None, frozenset[Key]]:
     """Which checkpoint is among the entries of a turn, and to which ones they hold writes."""
     mine = None
     if _CHECKPOINT in entries:

@@ -478,6 +478,37 @@ def test_a_large_transcript_is_postponed_and_saved_as_it_was_then(
     assert (head(saved, "hello").turn, text_of(head(saved, "hello"))) == (1, "one")
 
 
+# --- what is kept beside a transcript ----------------------------------------------------------
+
+
+def test_agents_are_sessions_beside_the_one_that_called_them(
+    saved: Store, claude: Claude, project: Path
+) -> None:
+    folder = claude.transcript.with_suffix("") / "subagents"
+    agent = Claude(folder / "agent-1.jsonl", project, "A")
+    agent.turn("errand")
+    claude.asks("hello")
+    told = claude.event("SubagentStop", last_assistant_message="answer to errand")
+    assert happens(saved, told).settled
+    assert names(saved) == ["hello", "hello/agent-1"]
+    agent.turn("second errand")
+    claude.answers("done")
+    happens(saved, claude.event("Stop"))
+    assert names(saved) == ["hello", "hello/agent-1"]
+    assert (head(saved, "hello").turn, head(saved, "hello/agent-1").turn) == (1, 2)
+    assert head(saved, "hello/agent-1").files is None
+
+
+def test_many_transcripts_of_agents_are_postponed_as_one_large_one(
+    saved: Store, claude: Claude, project: Path
+) -> None:
+    claude.turn("hello")
+    most = claude.transcript.stat().st_size
+    assert happens(saved, claude.event("Stop"), most=most).postponed is None
+    Claude(claude.transcript.with_suffix("") / "subagents" / "agent-1.jsonl", project).turn("x")
+    assert happens(saved, claude.event("Stop"), most=most).postponed is not None
+
+
 # --- secrets -----------------------------------------------------------------------------------
 
 KEY = "ghp_" + "0a1B" * 9

@@ -1,0 +1,14 @@
+"""The timeline of a store as one page for a browser: to mail, or served live to its owner.
+
+``export`` makes the page, ``payload`` what it holds, ``page`` the document around that. The page's
+own source, in ``page/``, is HTML, CSS and JavaScript as a browser takes them.
+"""
+
+from __future__ import annotations
+
+from snapstore.formats.html.export import export
+from snapstore.formats.html.lines import Branches, branches
+from snapstore.formats.html.page import page, policy
+from snapstore.formats.html.payload import Payload
+
+__all__ = ["Branches", "Payload", "branches", "export", "page", "policy"]

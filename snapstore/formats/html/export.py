@@ -1,0 +1,36 @@
+"""A store, or one line of it, as a page that needs nothing but a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from snapstore.formats.html.lines import Branches
+from snapstore.formats.html.page import page
+from snapstore.formats.html.parts import Redaction
+from snapstore.formats.html.payload import Payload
+from snapstore.maintenance.redact import redact, redact_bytes
+
+if TYPE_CHECKING:
+    from snapstore.store import Store
+
+REDACTED = Redaction(redact, redact_bytes)
+"""Secrets taken out of everything that goes out."""
+
+
+def export(
+    store: Store, shown: Branches, title: str, *, redacted: bool = True
+) -> Iterator[bytes]:
+    """The page of these lines in pieces; at no time is more than a few of them in memory.
+
+    Raises ObjectMissing or Corrupt only when nothing of a line can be read.
+    """
+    payload = Payload(store, REDACTED if redacted else None)
+
+    def data() -> Iterator[tuple[str, bytes]]:
+        for number, chunk in enumerate(payload.add(shown.heads)):
+            yield f"chunk{number}", chunk
+        engine = store.engine.stats()
+        yield "index", payload.index(shown, {"objects": engine.objects, "bytes": engine.bytes})
+
+    yield from page(title, data())
