@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from snapstore.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from snapstore.diff import Diff
+    from snapstore.maintenance.gc import Collected
+    from snapstore.maintenance.repair import Repaired
     from snapstore.tasks.lease import Leases
     from snapstore.tasks.report import Report
     from snapstore.tasks.runner import Phases
@@ -298,11 +300,27 @@ class Store:
 
     # --- care -------------------------------------------------------------------------------------
 
-    def verify(self, progress: Progress | None = None) -> list[Problem]:
-        """Check every byte and every link; the problems, none when all is well."""
+    def verify(
+        self, progress: Progress | None = None, *, quick: bool = False, share: float = 1.0
+    ) -> list[Problem]:
+        """Check every byte and every link; the problems, none when all is well. Quick: the links
+        only. Share: of the bytes, a random part this large."""
         from snapstore.maintenance.verify import verify
 
-        return list(verify(self, progress))
+        return list(verify(self, progress, quick=quick, share=share))
+
+    def repair(self, *, apply: bool = False) -> Repaired:
+        """Go on with what is whole after data was damaged. See ``snapstore.maintenance.repair``."""
+        from snapstore.maintenance.repair import repair
+
+        return repair(self, apply=apply)
+
+    def gc(self, *, apply: bool = False, grace: timedelta | None = None) -> Collected:
+        """What nothing reaches any more: shown, and with ``apply`` dropped. What only undo reaches
+        counts as reached for a grace time of 90 days. See ``snapstore.maintenance.gc``."""
+        from snapstore.maintenance.gc import REFLOG, collect
+
+        return collect(self, apply=apply, grace=REFLOG if grace is None else grace)
 
     def stats(self) -> dict[str, Any]:
         """Counts and sizes: objects, bytes, logical_bytes, sessions, turns."""
@@ -334,6 +352,7 @@ def open_store(
     """
     from snapstore.engines.log.engine import LogEngine
     from snapstore.engines.memory import MemoryEngine
+    from snapstore.links import links
     from snapstore.worktree.local import Local
 
     if str(where).startswith("memory://"):
@@ -343,7 +362,7 @@ def open_store(
         local = None
     else:
         root = Path(where)
-        engine, local = LogEngine(root, durable=durable), Local(root, durable=durable)
+        engine, local = LogEngine(root, durable=durable, links=links), Local(root, durable=durable)
     if not create and not engine.exists():
         engine.close()
         raise StoreNotFound(f"there is no store at {where}")

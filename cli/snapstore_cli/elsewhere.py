@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import snapstore
 from snapstore import NotFound, Store, StoreNotFound
 from snapstore.transfer.carry import Carried, Outcome
 from snapstore.transfer.remotes import DEFAULT, Remote, remotes
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.opening import open_store
 from snapstore_cli.place import HERE
 from snapstore_cli.render import columns
 from snapstore_cli.render.words import count, short, size
@@ -51,7 +51,7 @@ def opened(run: Invocation, place: str, *, create: bool) -> Store:
     """Another store. Raises StoreNotFound when it is not there and is not to be made."""
     if run.settings.verbose:
         run.out.note(f"store {place}")
-    return snapstore.open(_store_at(place), create=create)
+    return open_store(_store_at(place), create=create)
 
 
 def _store_at(place: str) -> str:

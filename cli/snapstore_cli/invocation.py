@@ -7,9 +7,9 @@ import sys
 import warnings
 from typing import Any
 
-import snapstore
 from snapstore import InvalidInput, NotFound, RefMoved, Session, Snapshot, Store, refs, revisions
 from snapstore.revisions import Revision
+from snapstore_cli.opening import open_store
 from snapstore_cli.output import Output
 from snapstore_cli.settings import Settings
 
@@ -52,7 +52,7 @@ class Invocation:
     def _open(self, *, create: bool) -> Store:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the engine's warnings are told below, and only once
-            self._store = snapstore.open(self.place, create=create)
+            self._store = open_store(self.place, create=create)
         for text in self._store.engine.warnings:
             self.out.warn(text)
         if self.settings.verbose:

@@ -14,6 +14,9 @@ from snapstore.transfer.carry import Carried, Outcome, carry
 from snapstore.transfer.imports import Imported, import_transcript, suffixed
 from snapstore.transfer.origins import Origins
 
+SQLITE = b"SQLite format 3\x00"
+"""How a file of LangGraph's SqliteSaver begins."""
+
 
 class Reader:
     """Brings files into one store."""
@@ -31,8 +34,11 @@ class Reader:
         """
         try:
             with path.open("rb") as file:
-                if is_bundle(file.read(len(MAGIC))):
-                    return self._bundle(path)
+                start = file.read(max(len(MAGIC), len(SQLITE)))
+            if is_bundle(start[: len(MAGIC)]):
+                return self._bundle(path)
+            if start.startswith(SQLITE):
+                return self._checkpoints(path)
             return list(self._session(path, progress))
         except OSError as error:
             raise InvalidInput(f"{path}: {error.strerror or error}") from None
@@ -89,6 +95,30 @@ class Reader:
         with open_bundle(path, self._store) as found:
             done = carry(found, self._store, op="import bundle", described=str(path.resolve()))
         return [self._arrived(one, path) for one in done if one.kind == "session"]
+
+    def _checkpoints(self, path: Path) -> list[Imported]:
+        """The threads of a file of LangGraph's SqliteSaver."""
+        from snapstore.integrations.langgraph.sqlite_file import import_sqlite
+
+        if self._name is not None or self._without_secrets:
+            raise InvalidInput(f"{path} holds threads: they come in as they are called")
+        return [
+            self._thread(found.session, found.added > 0, path)
+            for found in import_sqlite(self._store, path)
+        ]
+
+    def _thread(self, name: str, created: bool, path: Path) -> Imported:
+        session = self._store.session(name)
+        return Imported(
+            name=name,
+            source=str(path.resolve()),
+            rows=0,
+            turns=session.turn,
+            messages=len(session.history),
+            branches=1,
+            warnings=(),
+            created=created,
+        )
 
     def _arrived(self, one: Carried, path: Path) -> Imported:
         head = self._store.snapshot(one.head)

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import snapstore
 from snapstore import InvalidInput, NotATranscript
 from snapstore.transfer.imports import Imported
+from snapstore_cli.opening import open_store
 from snapstore_cli.reading import Reader
 from snapstore_cli.sources import Source
 
@@ -47,7 +47,7 @@ def read_all(
 def _begin(place: str, without_secrets: bool) -> None:
     global _reader
     gc.disable()  # a transcript is a million containers and no circle
-    _reader = Reader(snapstore.open(place, create=False), None, without_secrets)
+    _reader = Reader(open_store(place, create=False), None, without_secrets)
 
 
 def _read(path: Path) -> list[Imported] | InvalidInput:

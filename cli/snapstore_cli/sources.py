@@ -81,8 +81,11 @@ def _changed(path: Path) -> datetime:
 def _files_below(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not _holds_outputs(name))
+        plain = set(names)
         for name in sorted(names):
-            if name.endswith(_SUFFIXES):
+            # Codex compresses old rollouts; beside the plain file it is only a copy.
+            packed = name.endswith(".jsonl.zst") and name.removesuffix(".zst") not in plain
+            if packed or name.endswith(_SUFFIXES):
                 yield Path(place, name)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from zstandard import ZstdDecompressor, ZstdError
+
 from snapstore.errors import NotATranscript
 from snapstore.formats import claude_code, codex, messages
 from snapstore.formats.claude_cut import ClaudeCut
@@ -39,12 +41,17 @@ _READERS = {
 }
 
 
-_LARGE = 16 << 20
+_LONGEST = 1 << 30
+"""More than this no compressed file may become."""
+
+_LARGE = 32 << 20
 """Larger transcripts of Claude Code are read again row by row instead of being held in memory."""
 
 
 def read_file(path: Path) -> Transcript:
     """Read a session file from where it lies. Raises OSError, and what read raises."""
+    if path.suffix == ".zst":
+        return read(_inflated(path), path.stem)
     if path.stat().st_size < _LARGE:
         rows = load(path.read_bytes())
         if of_rows(rows, path.name) == "codex":
@@ -55,6 +62,18 @@ def read_file(path: Path) -> Transcript:
     if next(filter(None, map(of_value, values)), None) != "claude-code":
         return read(path.read_bytes(), path.name)
     return claude_code.read(parse_content(content, ClaudeCut()), path.name)
+
+
+def _inflated(path: Path) -> bytes:
+    """The content of a rollout that Codex has compressed."""
+    try:
+        with path.open("rb") as file, ZstdDecompressor().stream_reader(file) as stream:
+            data = stream.read(_LONGEST + 1)
+    except ZstdError as error:
+        raise NotATranscript(f"{path.name} does not inflate: {error}") from error
+    if len(data) > _LONGEST:
+        raise NotATranscript(f"{path.name} inflates to more than {_LONGEST >> 20} MB")
+    return data
 
 
 def read(data: bytes, name: str = "", harness: Harness | None = None) -> Transcript:

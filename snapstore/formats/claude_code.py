@@ -19,6 +19,7 @@ from pathlib import PurePath
 from typing import Any
 
 from snapstore import names
+from snapstore.formats.claude_queue import undelivered
 from snapstore.formats.claude_tree import (
     ROOT,
     Strand,
@@ -67,6 +68,8 @@ def read(rows: Rows, name: str = "") -> Transcript:
     ]
     branches = tuple(teller.line(strand, branch) for branch, strand in numbered)
     session = Session(replace(live, name=hint), branches)
+    labels = (turn.label for line in session.lines() for turn in line.turns)
+    warnings += undelivered(rows.rows, labels)
     notes = sorted((*rows.warnings, *warnings), key=lambda warning: warning.offset)
     spoken = bytearray(len(rows.rows))
     for place, message in zip(tree.places, tree.messages, strict=True):
@@ -305,8 +308,9 @@ def _tell(builder: TurnBuilder, tree: Tree, group: list[int], told: Sequence[int
 
 def _told_message(tree: Tree, group: Sequence[int]) -> dict[str, Any] | Recall:
     """The message of a group; how to recall it, where its rows are not all in memory."""
-    if any(tree.rows[place].is_cut for place in group):
-        return Recall(tuple(tree.rows[place] for place in group), _merge)
+    rows = [tree.rows[place] for place in group]
+    if any(row.is_cut for row in rows):
+        return Recall(rows, _merge)
     return _merged(tree, group)
 
 

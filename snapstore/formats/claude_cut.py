@@ -14,7 +14,7 @@ _ROW_KEYS = (
     "type", "uuid", "parentUuid", "logicalParentUuid", "isSidechain", "agentId", "subtype",
     "compactMetadata", "isMeta", "isCompactSummary", "apiBlockIndex", "timestamp",
     "sessionId", "cwd", "gitBranch", "version",
-    "customTitle", "aiTitle", "summary", "leafUuid", "messageId",
+    "customTitle", "aiTitle", "summary", "leafUuid", "messageId", "operation",
 )  # fmt: skip
 _BLOCK_KEYS = ("type", "id", "tool_use_id")
 _LABEL_TEXT = 32 * LABEL_LENGTH
@@ -31,6 +31,8 @@ class ClaudeCut:
         if not isinstance(row, dict):
             return row
         kept = {key: self._once(row[key]) for key in _ROW_KEYS if key in row}
+        if isinstance(row.get("content"), str):
+            kept["content"] = row["content"][:_LABEL_TEXT]
         if "message" in row:
             kept["message"] = self._message(row["message"], row.get("type") == "user")
         return kept

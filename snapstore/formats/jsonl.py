@@ -33,7 +33,7 @@ _SPACE = " \t\r\n"
 class Row:
     """One whole JSON value of a file."""
 
-    __slots__ = ("_content", "_is_cut", "line", "offset", "size", "value")
+    __slots__ = ("_content", "is_cut", "line", "offset", "size", "value")
 
     def __init__(
         self,
@@ -53,8 +53,9 @@ class Row:
         """Where in the file it begins."""
         self.size = size
         """How many bytes it takes there."""
+        self.is_cut = is_cut
+        """Whether the value is not all of it."""
         self._content = content
-        self._is_cut = is_cut
 
     @property
     def raw(self) -> bytes:
@@ -66,14 +67,9 @@ class Row:
         """Where in the file what follows begins."""
         return self.offset + self.size
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the value is not all of it."""
-        return self._is_cut
-
     def whole(self) -> Any:
         """All of the value: read again where it was cut."""
-        return read_again(self.raw) if self._is_cut else self.value
+        return read_again(self.raw) if self.is_cut else self.value
 
     def __repr__(self) -> str:
         return f"<Row of line {self.line}>"

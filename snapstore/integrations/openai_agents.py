@@ -1,9 +1,9 @@
 """SnapstoreSession: the session memory of the OpenAI Agents SDK on a snapstore store.
 
 Needs the extra ``snapstore[openai-agents]``. Each call that changes the session is one turn of it,
-so ``snapstore log``, ``show``, ``diff`` and ``undo`` work on what an agent kept, and no pop or clear
-destroys anything. ``turns``, ``rewind`` and ``fork`` count questions of the user; a *branch* is a
-session beside the first one, named SESSION/BRANCH.
+so ``snapstore log``, ``show``, ``diff`` and ``undo`` work on what an agent kept, and no pop or
+clear destroys anything. ``turns``, ``rewind`` and ``fork`` count questions of the user; a *branch*
+is a session beside the first one, named SESSION/BRANCH.
 """
 
 from __future__ import annotations

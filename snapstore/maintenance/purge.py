@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from snapstore.store import Store
 
 _TRIES = 8
+_PURGED = "purged"
+"""In the info of a purge's moves: at (when it took place), what was changed, and whether there is
+more: the ref comes to stand where it stood only with a later move."""
+_MORE = "more"
 
 
 @runtime_checkable
@@ -144,21 +148,35 @@ def _purge(
 def _histories(store: Store) -> dict[str, list[Move]]:
     """The moves of each ref that points at snapshots, oldest first, from its last purge on."""
     found: dict[str, list[Move]] = {}
-    purge: dict[str, int | None] = {}
     for move in store.engine.reflog():
-        if not move.ref.startswith(refs.OF_SNAPSHOTS):
-            continue
-        at = _purged_at(move)
-        if purge.setdefault(move.ref, at) is None:
-            purge[move.ref] = at
-        if purge[move.ref] == at:
+        if move.ref.startswith(refs.OF_SNAPSHOTS):
             found.setdefault(move.ref, []).append(move)
-    return {ref: moves[::-1] for ref, moves in found.items()}
+    return {ref: _since_purge(moves[::-1]) for ref, moves in found.items()}
 
 
-def _purged_at(move: Move) -> int | None:
-    """When the purge took place that made a move; None for a move of another kind."""
-    return move.info["purged"]["at"] if move.op == refs.PURGE else None
+def _since_purge(moves: list[Move]) -> list[Move]:
+    """The moves from the first one of the last purge on that came to its end."""
+    end = len(moves)
+    while end:
+        last = moves[end - 1]
+        first = _begin_of_purge(moves, end - 1)
+        follows = moves[end] if end < len(moves) else None
+        if last.op == refs.PURGE and (
+            not last.info[_PURGED][_MORE] or (follows is not None and follows.new is None)
+        ):
+            return moves[first:]
+        end = first
+    return moves
+
+
+def _begin_of_purge(moves: list[Move], at: int) -> int:
+    """The index of the first move of the purge that a move belongs to; its own when to none."""
+    purge = moves[at].info[_PURGED]["at"] if moves[at].op == refs.PURGE else None
+    while purge is not None and at and moves[at - 1].op == refs.PURGE:
+        if moves[at - 1].info[_PURGED]["at"] != purge:
+            break
+        at -= 1
+    return at
 
 
 def _first_that_counts(store: Store) -> Iterator[tuple[str, int]]:
@@ -177,6 +195,8 @@ class _Plan:
 
     tip: Move
     """Its last move."""
+    stands: Move
+    """The move that says where it stands: the last but for those of a purge that was cut off."""
     heads: tuple[bytes, ...]
     """What it leads to from now on, one after the other; the last is where it stands."""
     info: Mapping[str, Any]
@@ -184,17 +204,23 @@ class _Plan:
 
 def _plans(store: Store, rewriter: Rewriter) -> Iterator[_Plan]:
     for moves in _histories(store).values():
+        tip = stands = moves[-1]
+        cut_off = tip.op == refs.PURGE and tip.info[_PURGED][_MORE]
+        if cut_off:
+            stands = moves[_begin_of_purge(moves, len(moves) - 1) - 1]
         old = [move.new for move in moves if move.new is not None]
         if not old:
             continue
         new = [rewriter.turn(head) for head in old]
-        info = _facts(store, moves, rewriter)
-        if new != old or any(_told(move, rewriter) != move.info for move in moves):
-            yield _Plan(moves[-1], tuple(_apart(store, new)), info)
+        info = _facts(moves, stands, rewriter)
+        if cut_off or new != old or any(_told(move, rewriter) != move.info for move in moves):
+            last = next(m.new for m in reversed(moves) if m.new and m.gen <= stands.gen)
+            heads = _apart(store, new, rewriter.turn(last))
+            yield _Plan(tip, stands, tuple(heads), info)
 
 
-def _apart(store: Store, heads: list[bytes]) -> list[bytes]:
-    """The last of these turns and, in front of it, the ends of the lines that it does not hold."""
+def _apart(store: Store, heads: list[bytes], last: bytes) -> list[bytes]:
+    """The last turn and, in front of it, the ends of those lines of heads that it does not hold."""
     objects = store.objects.snapshots
     covered: set[bytes] = set()
 
@@ -204,13 +230,13 @@ def _apart(store: Store, heads: list[bytes]) -> list[bytes]:
                 break
             covered.add(turn)
 
-    cover(heads[-1])
+    cover(last)
     ends: set[bytes] = set()
     for head in sorted(set(heads), key=lambda head: -objects.record(head).turn):
         if head not in covered:
             ends.add(head)
             cover(head)
-    return [*(head for head in dict.fromkeys(heads) if head in ends), heads[-1]]
+    return [*(head for head in dict.fromkeys(heads) if head in ends), last]
 
 
 def _told(move: Move, rewriter: Rewriter) -> dict[str, Any]:
@@ -226,11 +252,10 @@ def _told(move: Move, rewriter: Rewriter) -> dict[str, Any]:
     return info
 
 
-def _facts(store: Store, moves: list[Move], rewriter: Rewriter) -> dict[str, Any]:
+def _facts(moves: list[Move], stands: Move, rewriter: Rewriter) -> dict[str, Any]:
     """What the moves of a ref tell that must not be lost: its fork, and where it came from."""
     facts: dict[str, Any] = {}
-    tip = moves[-1]
-    born = next((move for move in moves if move.gen == tip.born), None)
+    born = next((move for move in moves if move.gen == stands.born), None)
     for move in (born, *moves):
         told = _told(move, rewriter) if move is not None else {}
         if move is born and "forked_from" in told:
@@ -244,18 +269,19 @@ def _carry_out(store: Store, plans: list[_Plan], stage: Stage, changed: Mapping[
     record = {key: changed[key] for key in ("turns", "messages", "files")}
     record["at"] = store.clock()
     for plan in plans:
-        tip = plan.tip
-        head, gen = tip.new, tip.gen
-        info = {**plan.info, "purged": record}
-        for new in plan.heads:
-            update = Update(
-                tip.ref, new, head, refs.PURGE, store.clock(), info, at=gen, base=0, born=gen + 1
+        is_gone = plan.stands.new is None
+        head, gen = plan.tip.new, plan.tip.gen
+        for n, new in enumerate(plan.heads, 1):
+            more = is_gone or n < len(plan.heads)
+            info = {**plan.info, _PURGED: {**record, _MORE: more}}
+            time, ref = store.clock(), plan.tip.ref
+            stage.commit(
+                Update(ref, new, head, refs.PURGE, time, info, at=gen, base=0, born=gen + 1)
             )
-            stage.commit(update)
             head, gen = new, gen + 1
-        if tip.new is None:
-            last = Update(tip.ref, None, head, tip.op, store.clock(), _of_names(tip), at=gen)
-            stage.commit(last)
+        if is_gone:
+            time, info = store.clock(), _of_names(plan.stands)
+            stage.commit(Update(plan.tip.ref, None, head, plan.stands.op, time, info, at=gen))
 
 
 def _of_names(tip: Move) -> dict[str, Any]:

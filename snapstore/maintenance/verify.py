@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from snapstore import refs
 from snapstore.engine import Move, Problem, Progress
@@ -15,19 +15,58 @@ if TYPE_CHECKING:
     from snapstore.store import Store
 
 
-def verify(store: Store, progress: Progress | None = None) -> Iterator[Problem]:
+@runtime_checkable
+class InFiles(Protocol):
+    """An engine whose objects lie in files that can be looked at in part, and be replaced."""
+
+    @property
+    def rewrites(self) -> int:
+        """How often its files were found replaced by a collection."""
+
+    def kind(self, object_id: bytes) -> int:
+        """The kind of an object, without reading its content."""
+
+    def verify_part(self, share: float) -> Iterator[Problem]:
+        """As verify, of a random part of all batches; share: how large a part, from 0 to 1."""
+
+
+def verify(
+    store: Store,
+    progress: Progress | None = None,
+    *,
+    quick: bool = False,
+    share: float = 1.0,
+) -> Iterator[Problem]:
     """The problems of a store, none when all is well.
 
-    First the engine reads everything again. Then the links are followed: an object that is whole
-    but points at one that is gone is found here, with the turns that need it.
+    First the engine reads everything again; when share is less than 1, that part of it, where it
+    can. Then the links are followed: an object that is whole but points at one that is gone is
+    found here, with the turns that need it. A quick verification does only that, and reads no
+    content.
     """
-    yield from store.engine.verify(progress)
-    yield from _links(store)
+    engine = store.engine
+    if not quick:
+        if share < 1 and isinstance(engine, InFiles):
+            yield from engine.verify_part(share)
+        else:
+            yield from engine.verify(progress)
+    while True:
+        before = _rewrites(store)
+        found = list(_links(store))
+        if not found or _rewrites(store) == before:
+            break  # else a collection came by, and took what was only on the way to be looked at
+    yield from found
+
+
+def _rewrites(store: Store) -> int:
+    return store.engine.rewrites if isinstance(store.engine, InFiles) else 0
 
 
 def _links(store: Store) -> Iterator[Problem]:
     met: list[tuple[bytes, SnapstoreError]] = []
-    reach = Reach(store.objects, lambda object_id, error: met.append((object_id, error)))
+    # Contents were hashed before, or are not to be read: here it is enough that they are there.
+    kind = store.engine.kind if isinstance(store.engine, InFiles) else None
+    reach = Reach(store.objects, lambda object_id, error: met.append((object_id, error)), kind)
     for move in _heads(store):
         assert move.new is not None
         number: int | None = None

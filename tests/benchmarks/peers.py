@@ -1,12 +1,13 @@
 """Saving every turn of a growing session: snapstore beside what people use today.
 
     pip install langgraph==1.2.24 langgraph-checkpoint-sqlite==3.1.2 openai-agents==0.24.0
+    (and this package into the same environment)
     python -m tests.benchmarks.peers [--turns 2000] [engine ...]
 
 Each engine gets the same turns (4 messages, about 2 KB of JSON) and must have each durable before
 the next. It runs in a process of its own. "Rewindable" says whether any turn can be gone back to.
 An engine whose package is not installed is left out, and said to be. SqliteSaver needs about 4 GB
-of disk for 2,000 turns.
+of disk for 2,000 turns. The graphs, which save three checkpoints a turn, run 500.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ class Peer:
     name = ""
     needs = ""
     rewindable = True
+    most_turns = sys.maxsize
+    """More would take too long, or too much disk."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -158,6 +162,103 @@ class SqliteSaver(Peer):
         self.context.__exit__(None, None, None)
 
 
+class SaverOnSnapstore(SqliteSaver):
+    name = "LangGraph, SnapstoreSaver"
+    needs = "langgraph.checkpoint.base"
+
+    def __init__(self, root: Path) -> None:
+        Peer.__init__(self, root)
+        from snapstore.integrations.langgraph import SnapstoreSaver
+
+        self.context = SnapstoreSaver.from_conn_string(root / "store")
+        self.saver = self.context.__enter__()
+        self.config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        self.version = None
+
+    def fork(self, number: int) -> bool:
+        self.saver.store.session("t").fork("fork", at=number)
+        return True
+
+    def close(self) -> None:
+        self.context.__exit__(None, None, None)
+
+
+class Graph(Peer):
+    """A real graph: a node that answers, state saved before and after each step."""
+
+    name = "LangGraph, a graph on SqliteSaver"
+    needs = "langgraph.checkpoint.sqlite"
+    most_turns = 500
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        from typing import Annotated, TypedDict
+
+        from langgraph.graph import START, StateGraph
+        from langgraph.graph.message import add_messages
+
+        self.context = self.saver_in(root)
+        self.saver = self.context.__enter__()
+        messages: Any = Annotated[list, add_messages]  # type: ignore[type-arg]
+        state: Any = TypedDict("State", {"messages": messages, "reply": list})  # type: ignore[misc]
+        builder: Any = StateGraph(state)
+        builder.add_node("agent", lambda state: {"messages": state["reply"]})
+        builder.add_edge(START, "agent")
+        self.graph = builder.compile(checkpointer=self.saver)
+        self.config: Any = {"configurable": {"thread_id": "t"}}
+
+    def saver_in(self, root: Path) -> Any:
+        """The saver, to be entered."""
+        from langgraph.checkpoint.sqlite import SqliteSaver as Saver
+
+        return Saver.from_conn_string(str(root / "checkpoints.db"))
+
+    def save(self, number: int, new: list[Message], whole: list[Message]) -> None:
+        said = _langchain(number, new)
+        self.graph.invoke({"messages": said[:1], "reply": said[1:]}, self.config, durability="sync")
+
+    def load(self) -> int:
+        return len(self.graph.get_state(self.config).values["messages"])
+
+    def close(self) -> None:
+        self.saver.conn.execute("pragma wal_checkpoint(truncate)")
+        self.context.__exit__(None, None, None)
+
+
+class GraphOnSnapstore(Graph):
+    name = "LangGraph, a graph on SnapstoreSaver"
+    needs = "langgraph.graph"
+
+    def saver_in(self, root: Path) -> Any:
+        from snapstore.integrations.langgraph import SnapstoreSaver
+
+        return SnapstoreSaver.from_conn_string(root / "store")
+
+    def fork(self, number: int) -> bool:
+        session = self.saver.store.session("t")
+        session.fork("fork", at=session.turn // 2)
+        return True
+
+    def close(self) -> None:
+        self.context.__exit__(None, None, None)
+
+
+def _langchain(number: int, new: list[Message]) -> list[Any]:
+    """The messages of a turn as LangChain has them."""
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+    question, asking, answered, answer = new
+    text, call = asking["content"]
+    result = answered["content"][0]
+    calls = [{"name": call["name"], "args": call["input"], "id": call["id"], "type": "tool_call"}]
+    return [
+        HumanMessage(question["content"], id=f"{number}-0"),
+        AIMessage(text["text"], id=f"{number}-1", tool_calls=calls),
+        ToolMessage(result["content"], tool_call_id=result["tool_use_id"], id=f"{number}-2"),
+        AIMessage(answer["content"], id=f"{number}-3"),
+    ]
+
+
 class AgentsSession(Peer):
     name = "OpenAI Agents SQLiteSession"
     needs = "agents"
@@ -181,12 +282,28 @@ class AgentsSession(Peer):
         self.loop.close()
 
 
+class AgentsOnSnapstore(AgentsSession):
+    name = "OpenAI Agents SnapstoreSession"
+    rewindable = True
+
+    def __init__(self, root: Path) -> None:
+        Peer.__init__(self, root)
+        from snapstore.integrations.openai_agents import SnapstoreSession
+
+        self.loop = asyncio.new_event_loop()
+        self.session: Any = SnapstoreSession("s", root / "store")
+
+
 PEERS: dict[str, type[Peer]] = {
     "snapstore": Snapstore,
     "json": WholeJson,
     "jsonl": JsonLines,
     "agents": AgentsSession,
+    "agents-snapstore": AgentsOnSnapstore,
     "langgraph": SqliteSaver,
+    "langgraph-snapstore": SaverOnSnapstore,
+    "graph": Graph,
+    "graph-snapstore": GraphOnSnapstore,
 }
 
 
@@ -200,6 +317,7 @@ def installed(peer: type[Peer]) -> bool:
 
 def measure(key: str, turns: int) -> dict[str, Any]:
     """Run one engine."""
+    turns = min(turns, PEERS[key].most_turns)
     with scratch() as root:
         peer = PEERS[key](root)
         whole: list[Message] = []
@@ -209,7 +327,7 @@ def measure(key: str, turns: int) -> dict[str, Any]:
             new = turn(number)
             raw += len(json.dumps(new, separators=(",", ":")))
             whole += new
-            times.append(clock(lambda n=number, new=new: peer.save(n, new, whole)))  # type: ignore[misc]
+            times.append(clock(partial(peer.save, number, new, whole)))
         load = min(clock(lambda: peer.load()) for _ in range(3))
         assert peer.load() == len(whole)
         before = _allocated(root)
@@ -260,7 +378,9 @@ def main() -> None:
         print(json.dumps(measure(chosen.one, chosen.turns)))
         return
     marks = f"{100} / {chosen.turns // 2} / {chosen.turns}"
-    print(f"| | every turn rewindable | save at turn {marks}, ms | disk | x raw JSON | load | fork |")
+    print(
+        f"| | every turn rewindable | save at turn {marks}, ms | disk | x raw JSON | load | fork |"
+    )
     print("|---|---|---|---|---|---|---|")
     for key in chosen.engines:
         if not installed(PEERS[key]):

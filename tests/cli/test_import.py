@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from shell import Shell
+from transcripts import codex, item, written
 
 
 def row(uuid: str, parent: str | None, role: str, text: str, **more: Any) -> dict[str, Any]:
@@ -247,3 +249,22 @@ def test_many_files_read_side_by_side_become_what_they_become_one_by_one(
     at_once = shell.ok("--store", "b", "import", str(tmp_path / "many"), "--json").json
     assert at_once == one_by_one
     assert shell.ok("--store", "b", "verify", "--json").json["ok"]
+
+
+def test_compressed_rollouts_come_in_unless_the_plain_file_is_there(
+    shell: Shell, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    for name, words in (("a", "first"), ("b", "second")):
+        rows = [codex("session_meta", {"id": name, "cwd": "/w"}), item("user", words)]
+        packed = zstandard.ZstdCompressor().compress(written(rows))
+        (folder / f"rollout-{name}.jsonl.zst").write_bytes(packed)
+    (folder / "rollout-b.jsonl").write_bytes(written(rows))
+    (folder / "rollout-c.jsonl.zst").write_bytes(b"no zstd")
+    document = shell.ok("import", str(folder), "--json").json
+    assert [Path(session["source"]).name for session in document["sessions"]] == [
+        "rollout-a.jsonl.zst",
+        "rollout-b.jsonl",
+    ]
+    assert "does not inflate" in document["skipped"][0]["reason"]

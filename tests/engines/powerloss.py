@@ -190,8 +190,11 @@ class RecordingDisk(Disk):
         self._alive()
         super().rename(old, new)
         number = self.journal.files[new] = self.journal.files.pop(old)
-        folder = self.journal.folder(new.parent)
-        self.journal.steps.append(Named(folder, new.name, number, old.name))
+        folder, source = self.journal.folder(new.parent), self.journal.folder(old.parent)
+        if folder == source:
+            self.journal.steps.append(Named(folder, new.name, number, old.name))
+        else:  # in two directories, of which one may be durable before the other
+            self.journal.steps += [Named(folder, new.name, number), Unnamed(source, old.name)]
 
     def remove(self, path: Path) -> None:
         self._alive()

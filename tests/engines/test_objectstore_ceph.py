@@ -1,4 +1,4 @@
-"""A real Ceph whose daemons are killed while writers save: nothing that was acknowledged is lost."""
+"""A real Ceph whose daemons are killed while writers save: nothing acknowledged is lost."""
 
 from __future__ import annotations
 

@@ -151,6 +151,21 @@ def test_what_was_deleted_long_ago_is_let_go(bucket: Bucket) -> None:
     assert engine_of(fresh).tip("sessions/gone").gen == 11
 
 
+def test_without_any_grace_one_run_lets_go_of_all_that_only_undo_would_reach(
+    bucket: Bucket,
+) -> None:
+    store = store_on(bucket)
+    saved(store, "gone", 9)
+    saved(store, "kept", 2)
+    store.delete("gone")
+    assert engine_of(store_on(bucket)).collect(apply=True, grace=0).objects == 27
+    assert len(packs(bucket)) == 2
+    fresh = store_on(bucket)
+    assert fresh.verify() == []
+    with pytest.raises(NothingToDo):
+        fresh.undo("gone")
+
+
 def test_a_session_that_is_brought_back_between_the_marks_is_spared(bucket: Bucket) -> None:
     store = store_on(bucket)
     saved(store, "s", 9)

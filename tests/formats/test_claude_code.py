@@ -566,3 +566,28 @@ def test_turns_stay_as_they_are_when_a_session_goes_on(cut: int, data: st.DataOb
             rows.append(user(f"n{n}", parent, "y", isMeta=kind == "meta"))
     early, whole = session(*rows[:cut]).live.turns, session(*rows).live.turns
     assert early[:-1] == whole[: len(early) - 1]
+
+
+# --- the queue -------------------------------------------------------------------------------
+
+
+def queue(operation: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "queue-operation", "operation": operation, "sessionId": "S", **fields}
+
+
+def test_a_prompt_that_was_queued_and_never_sent_is_told() -> None:
+    rows = [user("u1", None, "go"), queue("enqueue", content="and then this")]
+    told = [str(warning) for warning in read(*rows).warnings]
+    assert told == [
+        "line 2: the prompt 'and then this' was queued and never sent; it is kept, and in no turn"
+    ]
+
+
+@pytest.mark.parametrize("gone", [queue("dequeue"), queue("remove"), queue("popAll")])
+def test_a_prompt_that_left_the_queue_is_not(gone: dict[str, Any]) -> None:
+    assert read(user("u1", None, "go"), queue("enqueue", content="x"), gone).warnings == ()
+
+
+def test_nor_is_one_that_became_a_turn() -> None:
+    rows = [user("u1", None, "go"), queue("enqueue", content="next"), user("u2", "u1", "next")]
+    assert read(*rows).warnings == ()

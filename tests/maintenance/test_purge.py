@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_keys import ANTHROPIC
-from stores import START, Place
+from stores import START, Place, ticking
 
 from snapstore import (
     Corrupt,
@@ -222,7 +223,7 @@ def test_the_move_records_that_something_was_purged_but_not_what(store: Store) -
     assert move.op == "purge"
     purged = dict(move.info["purged"])
     assert START < purged.pop("at") < move.time
-    assert purged == {"turns": 1, "messages": 1, "files": 0}
+    assert purged == {"turns": 1, "messages": 1, "files": 0, "more": False}
 
 
 def test_doing_it_again_finds_nothing_and_another_text_can_follow(store: Store) -> None:
@@ -254,6 +255,57 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
     purge(store, KEY, apply=True)
     assert is_gone(store)
     assert store.resolve("s").history[1]["content"] == "use [purged] please"
+
+
+class Killed(BaseException):
+    """The process is no more. Not an Exception, so that nothing handles it."""
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["left alone", "saved to meanwhile"])
+@pytest.mark.parametrize("commits", range(9))
+def test_one_that_was_killed_anywhere_loses_nothing(commits: int, goes_on: bool) -> None:
+    store = Store(MemoryEngine(), clock=ticking())
+    session = two_turns(store)
+    for label in ("other second", "another second"):
+        session.rewind(1)
+        session.history.append(f"another way with {KEY}")
+        session.save(label)
+    gone = session.fork("gone")
+    gone.rewind(1)
+    store.delete("gone")
+    last = store.resolve("s")
+    whole, left = store.engine.commit, commits
+
+    def dying(objects: Any, update: Any = None) -> Any:
+        nonlocal left
+        if left == 0:
+            raise Killed
+        left -= 1
+        return whole(objects, update)
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
+        patch.setattr(store.engine, "commit", dying)
+        purge(store, KEY, apply=True)
+    added = []
+    if goes_on:
+        there = store.session("s")
+        there.history.append("and on")
+        added.append(there.save("meanwhile").label)
+    store = Store(store.engine, clock=store.clock)
+    purge(store, KEY, apply=True)
+    assert is_gone(store)
+    stood = [store.resolve(f"s@{{{n}}}") for n in range(_moves(store, "s"))]
+    lines = (store.objects.snapshots.line(turn.raw_id) for turn in stood)
+    labels = {record.label for line in lines for _, record in line}
+    assert labels == {"first", "second", "other second", "another second", *added}
+    assert stood[0].label == (added or [last.label])[0]
+    assert not store.exists("gone")
+    store.undo("gone")
+    assert store.resolve("gone").label == "first"
+
+
+def _moves(store: Store, name: str) -> int:
+    return sum(move.ref == refs.SESSIONS + name for move in store.engine.reflog())
 
 
 def test_objects_that_nothing_leads_to_are_dropped_if_they_hold_it(store: Store) -> None:

@@ -233,9 +233,8 @@ def test_one_whose_pieces_make_up_something_else_is_refused_whole(tmp_path: Path
         {"new": None},
         {"gen": 7},
         {"info": {"forked_from": 5}},
-        {"info": {"layout": b"short"}},
+        {"info": {"source": {}, "layout": b"short"}},
         {"info": {"source": "text"}},
-        {"info": [1]},
     ],
     ids=str,
 )

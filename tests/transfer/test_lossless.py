@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import place_on
 from transcripts import ROLLOUT, TALK, call, result, said, text, user, written
 
-from snapstore import NotATranscript, Store, formats, refs
+from snapstore import NotATranscript, ObjectMissing, Store, formats, refs
 from snapstore.formats import Harness
 from snapstore.model.layout import LAYOUT
+from snapstore.model.pages import decode_page, parts_of
 from snapstore.store import open_store
 from snapstore.transfer.imports import Imported, import_transcript
 from snapstore.transfer.original import original, rows_of
@@ -271,3 +273,21 @@ def test_a_large_file_is_committed_bit_by_bit_and_named_at_the_end(
     assert store.session("t").head == plain.session("t").head
     assert file_of(store) == written(TALK)
     assert not list(filter(lambda tip: tip.new, store.engine.tips(refs.ARRIVING)))
+
+
+# --- when something is gone ------------------------------------------------------------------
+
+
+def test_verify_finds_what_a_file_can_no_longer_be_made_of() -> None:
+    with place_on("memory", iter(())) as place:
+        store = place.open()
+        bring(store, written(TALK))
+        record = store.resolve("t@1").record
+        tip = refs.live(store.engine, refs.SESSIONS + "t")
+        assert record.rows is not None and tip is not None
+        page = decode_page(store.objects.content(record.rows), record.rows)
+        for lost in (record.rows, next(parts_of(page)), tip.info[LAYOUT]):
+            (problem,) = place.lacking(lost).verify()
+            assert (problem.kind, problem.id) == ("missing", lost)
+            with pytest.raises(ObjectMissing):
+                file_of(place.lacking(lost))

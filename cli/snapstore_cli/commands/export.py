@@ -13,7 +13,7 @@ from snapstore.disk import DISK
 from snapstore.transfer.exports import FORMATS, HARNESSES, Change, Export, Wish, export, sanitized
 from snapstore.transfer.install import Installed, install
 from snapstore_cli.command import Command
-from snapstore_cli.commands import bundling
+from snapstore_cli.commands import bundling, html_page
 from snapstore_cli.deep import with_room
 from snapstore_cli.homes import here, home_of
 from snapstore_cli.invocation import Invocation
@@ -25,7 +25,7 @@ from snapstore_cli.render import words
 @click.option(
     "--format",
     "format",
-    type=click.Choice((*FORMATS, bundling.FORMAT)),
+    type=click.Choice((*FORMATS, html_page.FORMAT, bundling.FORMAT)),
     required=True,
     help="What to write.",
 )
@@ -38,7 +38,12 @@ from snapstore_cli.render import words
 )
 @click.option("--cwd", metavar="DIR", help="Let the session go on in another directory.")
 @click.option("--new", is_flag=True, help="Make it a session of its own in any case.")
-@click.option("--redact", is_flag=True, help="Take secrets out.")
+@click.option(
+    "--redact/--no-redact",
+    default=None,
+    help="Take secrets out: html does unless told not to, the others only when told to.",
+)
+@click.option("--all", "everything", is_flag=True, help="Of html and bundles: the whole store.")
 @click.option(
     "--since",
     metavar="REV",
@@ -55,7 +60,8 @@ def export_(
     installs: bool,
     cwd: str | None,
     new: bool,
-    redact: bool,
+    redact: bool | None,
+    everything: bool,
     sanitize: bool,
     since: tuple[str, ...],
 ) -> None:
@@ -67,6 +73,9 @@ def export_(
     as it is stored, anthropic and openai are what their APIs take, markdown is for reading. What
     a format cannot carry is told on stderr.
 
+    html is the timeline as one page that any browser shows: history, turns, comparisons, files.
+    With --all it is that of every session.
+
     bundle is one file for another snapstore: a session with all its turns, files too, or every
     session and tag when no REV is given. `snapstore import FILE` brings them in with the same ids.
 
@@ -76,6 +85,8 @@ def export_(
       snapstore export fix-login@3 --format codex -o rollout.jsonl
       snapstore export fix-login@3 --format claude-code --cwd ~/copy --install
       snapstore export fix-login --format markdown --redact > fix-login.md
+      snapstore export fix-login --format html -o fix-login.html
+      snapstore export --all --format html -o timeline.html
       snapstore export fix-login --format bundle -o fix-login.bundle
     """
     if installs and (output is not None or format not in HARNESSES):
@@ -83,6 +94,13 @@ def export_(
             "--install is for claude-code and codex, and takes no -o",
             hint="leave out --install to write a file",
         )
+    if everything and (rev is not None or format not in (html_page.FORMAT, bundling.FORMAT)):
+        raise InvalidInput("--all is for html and bundles, and takes no REV")
+    if format == html_page.FORMAT:
+        if sanitize or new or cwd or since:
+            raise InvalidInput("a page takes no other options than --all and --no-redact")
+        html_page.export_page(run, rev, everything, output, redact is not False)
+        return
     if format == bundling.FORMAT:
         if redact or sanitize or installs or new or cwd:
             raise InvalidInput(
@@ -98,7 +116,7 @@ def export_(
         format,
         cwd=str(Path(cwd).expanduser().resolve()) if cwd is not None else None,
         here=here(),
-        change=_change(redact, sanitize),
+        change=_change(bool(redact), sanitize),
         fresh=new,
         beside=installs,
     )

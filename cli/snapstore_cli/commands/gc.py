@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import click
 
-from snapstore import Store, refs
-from snapstore.errors import SnapstoreError
-from snapstore.maintenance.reach import Reach
-from snapstore.model.layout import LAYOUT
+from snapstore.maintenance.gc import REFLOG, Collected, collect
 from snapstore_cli.command import Command
+from snapstore_cli.durations import DURATION
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render.words import count, size
 
 
 @click.command(cls=Command)
+@click.option("--apply", "applies", is_flag=True, help="Do it; else only show what would go.")
+@click.option(
+    "--grace",
+    type=DURATION,
+    default=REFLOG,
+    show_default="90d",
+    metavar="TIME",
+    help="How long what only undo reaches stays; 0 lets go of all of it, and empties trash/.",
+)
 @click.pass_obj
-def gc(run: Invocation) -> None:
-    """Show what no session, tag or reflog entry reaches.
+def gc(run: Invocation, applies: bool, grace: timedelta) -> None:
+    """Let go of what no session, tag or recent move reaches, and pack what stays.
 
-    Nothing is ever deleted by itself.
+    Without --apply nothing is changed, and nothing is ever deleted by itself. Others can save and
+    read meanwhile. The files that were replaced stay in trash/ for a day.
 
     \b
     Examples:
       snapstore gc
-      snapstore gc --json
+      snapstore gc --apply
+      snapstore gc --apply --grace 7d
+      snapstore gc --apply --grace 0
     """
-    objects, held = _unreached(run.store)
+    found = collect(run.store, apply=applies, grace=grace)
     run.result(
-        {"objects": objects, "bytes": held, "applied": False},
-        f"{count(objects, 'object')} that nothing reaches, {size(held)}; nothing was removed",
+        {
+            "objects": found.objects,
+            "bytes": found.bytes,
+            "applied": found.applied,
+            "freed": found.freed,
+        },
+        _told(found),
     )
 
 
-def _unreached(store: Store) -> tuple[int, int]:
-    """How many objects nothing reaches, and their bytes. Raises what makes an object unreadable:
-    behind damage there may be links that nobody can follow."""
-
-    def give_up(object_id: bytes, error: SnapstoreError) -> None:
-        raise error
-
-    reach = Reach(store.objects, give_up)
-    for move in store.engine.reflog():
-        if LAYOUT in move.info:
-            reach.layout(move.info[LAYOUT])
-        if move.new is None:
-            continue
-        if move.ref.startswith(refs.OF_SNAPSHOTS):
-            for turn in reach.line(move.new):
-                reach.visit(turn)
-        else:
-            reach.seen.add(move.new)
-    rest = [i for i, _ in store.engine.ids(b"", 0) if i not in reach.seen]
-    return len(rest), sum(len(store.engine.read(i).payload) for i in rest)
+def _told(found: Collected) -> str:
+    what = f"{count(found.objects, 'object')} that nothing reaches, {size(found.bytes)}"
+    if not found.applied:
+        return f"{what}; nothing was removed: --apply does it"
+    grown = "smaller" if found.freed >= 0 else "larger"
+    return f"{what}, removed; the store is {size(abs(found.freed))} {grown}"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-import snapstore
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.opening import open_store
 from snapstore_cli.place import HERE
 
 
@@ -31,7 +31,7 @@ def init(run: Invocation, path: Path | None) -> None:
         place = run.settings.store
     else:
         place = str((path or Path.cwd()).absolute() / HERE)
-    with snapstore.open(place) as store:
+    with open_store(place) as store:
         created = not store.engine.exists()
         store.engine.create()
     word = "made a store" if created else "there is a store already"

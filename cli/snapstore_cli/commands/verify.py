@@ -16,8 +16,16 @@ _DAMAGE = 5
 
 
 @click.command(cls=Command)
+@click.option("--quick", is_flag=True, help="Follow the links only; no content is read.")
+@click.option(
+    "--read-data",
+    type=click.IntRange(1, 100),
+    default=100,
+    metavar="N",
+    help="Read a random N percent of the data.",
+)
 @click.pass_context
-def verify(context: click.Context) -> None:
+def verify(context: click.Context, quick: bool, read_data: int) -> None:
     """Read everything again: each object against its hash, each link from each session and turn.
 
     Exits with 5 when something that was saved is damaged. What costs nothing, such as the torn
@@ -26,12 +34,13 @@ def verify(context: click.Context) -> None:
     \b
     Examples:
       snapstore verify
-      snapstore verify --json
+      snapstore verify --quick
+      snapstore verify --read-data 10 --json
     """
     run: Invocation = context.obj
     store = run.store
     with Bar(run.settings) as bar:
-        problems = store.verify(bar.progress)
+        problems = store.verify(bar.progress, quick=quick, share=read_data / 100)
     damage = [problem for problem in problems if not problem.harmless]
     objects = store.engine.stats().objects
     if run.out.json:

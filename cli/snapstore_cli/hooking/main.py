@@ -108,11 +108,11 @@ def _seen(event: Event, done: Done, ends: glance.Ends, since: int) -> glance.See
 def _opened(place: str) -> Store:
     import warnings
 
-    import snapstore
+    from snapstore_cli.opening import open_store
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # there is nobody to read them
-        return snapstore.open(place)
+        return open_store(place)
 
 
 def _directory(variable: str) -> Path | None:

@@ -20,7 +20,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from snapstore.disk import Disk
 from snapstore.engine import Move, Obj, Update, check_update
@@ -32,7 +33,11 @@ from snapstore.engines.log.log import Log
 from snapstore.engines.log.records import encode_move, encode_pages
 from snapstore.engines.log.segment import ZERO_DIGEST, Segment
 from snapstore.engines.log.tail import examine
-from snapstore.errors import Corrupt, DiskError, UnknownOutcome
+from snapstore.errors import Corrupt, DiskError, ObjectMissing, UnknownOutcome
+
+T = TypeVar("T")
+Links = Callable[[Sequence[Obj]], set[bytes]]
+"""The ids that objects refer to."""
 
 SPLIT_AT = 8 << 20
 """More new content than this is written as several batches; only the last moves the ref."""
@@ -45,8 +50,16 @@ class Appender:
     """Writes at the end of the log, under the store's lock."""
 
     def __init__(
-        self, log: Log, disk: Disk, *, durable: bool, seal_at: int, lock_timeout: float
+        self,
+        log: Log,
+        disk: Disk,
+        *,
+        durable: bool,
+        seal_at: int,
+        lock_timeout: float,
+        links: Links | None = None,
     ) -> None:
+        """links tells what objects refer to; without it only where a ref leads is made sure of."""
         self.dead: UnknownOutcome | None = None
         """Why this handle takes no more, after a sync that failed."""
         self._log = log
@@ -55,6 +68,7 @@ class Appender:
         self._durable = durable
         self._seal_at = seal_at
         self._lock_timeout = lock_timeout
+        self._links: Links = links or (lambda objects: set())
         self._writer = Writer()
         self._lock_fd = self._write_fd = -1
         self._open_segment = self._checked_segment = 0
@@ -112,6 +126,8 @@ class Appender:
         try:
             self.prepare()
             move = check_update(update, self._log.tip(update.ref)) if update else None
+            if self._log.rewrites:
+                self._require_what_is_built_on(objects, move)
             fresh = update is not None and update.fresh and _is_small(objects)
             new = list(objects) if fresh else self._not_yet_there(objects)
             if new or move:
@@ -175,8 +191,8 @@ class Appender:
                 self._disk.remove(path)
             self._clear_strays()
             if self._durable:
-                self._disk.sync_dir(active.path.parent)
-                self._disk.sync_dir(self._layout.root)
+                self._or_die(self._disk.sync_dir, active.path.parent)
+                self._or_die(self._disk.sync_dir, self._layout.root)
         self._checked_segment = active.number
 
     def _clear_strays(self) -> None:
@@ -200,6 +216,19 @@ class Appender:
         self._disk.write_file(kept, data)
         self._disk.truncate(self._write_fd, end)
         self._sync_or_die()
+
+    def _require_what_is_built_on(self, objects: Sequence[Obj], move: Move | None) -> None:
+        """A collection came by since this handle was opened: what was there when the commit was
+        prepared may be gone. Seen with the lock held, what is there stays. Raises ObjectMissing."""
+        wanted = self._links(objects)
+        if move is not None and move.new is not None:
+            wanted.add(move.new)
+        wanted.difference_update(o.id for o in objects)
+        for object_id in wanted:
+            if not self._log.has(object_id):
+                missing = ObjectMissing(object_id)
+                missing.hint = "it was collected meanwhile; reload the session, then repeat"
+                raise missing
 
     def _not_yet_there(self, objects: Sequence[Obj]) -> list[Obj]:
         new = {o.id: o for o in objects if not self._log.has(o.id)}
@@ -250,8 +279,11 @@ class Appender:
             raise
 
     def _sync_or_die(self) -> None:
+        self._or_die(self._disk.sync, self._write_fd)
+
+    def _or_die(self, sync: Callable[[T], None], what: T) -> None:
         try:
-            self._disk.sync(self._write_fd)
+            sync(what)
         except DiskError as error:
             self.dead = UnknownOutcome(f"the outcome of the last save is unknown: {error}")
             raise self.dead from error

@@ -121,8 +121,8 @@ class Batch:
     """A batch whose digest verified, opened so that its records can be picked out."""
 
     __slots__ = ("_blocks", "_content_ids", "_contents", "_counts", "_dictionary", "_payloads_at",
-                 "_starts", "_structure", "chunked", "contents", "data", "digest", "header", "kinds", "lengths", "objects",
-                 "where")  # fmt: skip
+                 "_starts", "_structure", "chunked", "contents", "data", "digest", "header",
+                 "kinds", "lengths", "objects", "where")  # fmt: skip
 
     def __init__(
         self,

@@ -13,21 +13,27 @@ import time
 import warnings as python_warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from snapstore.disk import DISK, Disk, network_filesystem
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
 from snapstore.engines.log import lookup, trash
-from snapstore.engines.log.append import Appender
+from snapstore.engines.log.append import Appender, Links
+from snapstore.engines.log.health import Sign, signs
 from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.log import Log
 from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.rewrite import AllBut, Dropped, Rewrite, Selection
+from snapstore.engines.log.salvage import Everything, Salvage
 from snapstore.errors import SnapstoreError
 
 SEAL_AT = 64 << 20
 """A segment that has reached this size is sealed before the next commit."""
 LOCK_TIMEOUT = 30.0
 """Seconds that a commit waits for other processes before it raises Locked."""
+
+
+R = TypeVar("R", bound=Rewrite)
 
 
 class LogEngine:
@@ -41,10 +47,12 @@ class LogEngine:
         disk: Disk = DISK,
         seal_at: int = SEAL_AT,
         lock_timeout: float = LOCK_TIMEOUT,
+        links: Links | None = None,
     ) -> None:
         """Open the store at root; one that is not there yet is made by the first commit.
 
-        Opening reads and never creates or changes a file. Raises UnsupportedFormat.
+        Opening reads and never creates or changes a file; for links see ``Appender``. Raises
+        UnsupportedFormat.
         """
         self.root = root
         self.warnings: tuple[str, ...] = ()
@@ -53,7 +61,12 @@ class LogEngine:
         self._mutex = threading.RLock()
         self._log = Log(self._layout, disk)
         self._appender = Appender(
-            self._log, disk, durable=durable, seal_at=seal_at, lock_timeout=lock_timeout
+            self._log,
+            disk,
+            durable=durable,
+            seal_at=seal_at,
+            lock_timeout=lock_timeout,
+            links=links,
         )
         self._durable, self._seal_at, self._lock_timeout = durable, seal_at, lock_timeout
         self._pid = os.getpid()
@@ -209,6 +222,22 @@ class LogEngine:
             segments = list(self._log.segments)
         yield from verify(self._layout, self._disk, segments, self._log.damaged, progress)
 
+    def verify_part(self, share: float) -> Iterator[Problem]:
+        """See ``snapstore.maintenance.verify.InFiles``."""
+        from snapstore.engines.log.verify import verify_part
+
+        with self._mutex:
+            self._look()
+            segments = list(self._log.segments)
+        yield from verify_part(self._layout, self._disk, segments, share)
+
+    @property
+    def rewrites(self) -> int:
+        """How often this handle has found the segments replaced by a collection."""
+        with self._mutex:
+            self._look()
+            return self._log.rewrites
+
     def catalogue(self) -> Iterator[tuple[bytes, int, int]]:
         """(id, kind, length of the payload) of every object, in the order of the log; one that is
         there twice is named twice. Raises Corrupt where the log is damaged."""
@@ -268,8 +297,40 @@ class LogEngine:
         trash.remove_copies(self._layout, self._disk)
         return dropped.objects
 
+    def signs(self) -> Iterator[Sign]:
+        """See ``snapstore.maintenance.doctor.Examined``."""
+        with self._mutex:
+            self._look()
+            yield from list(signs(self._layout, self._disk, self._log))
+
+    def damage(self) -> list[Problem]:
+        """See ``snapstore.maintenance.repair.Salvaging``."""
+        found: list[Problem] = []
+        if self._log.damaged is not None:
+            broken = self._log.damaged
+            found.append(Problem("manifest", broken.path, broken.offset, None, str(broken)))
+        for span in self._work(Salvage, Everything(), 0).look() if self.exists() else ():
+            text = f"{span.length} bytes do not verify"
+            found.append(Problem("damaged_batch", span.path, span.offset, None, text))
+        return found
+
+    def salvage(self, now: int) -> bool:
+        """See ``snapstore.maintenance.repair.Salvaging``."""
+        done = self.exists() and self._work(Salvage, Everything(), now).run()
+        if done:
+            with self._mutex:
+                self._log.load_rewritten()
+        return done
+
     def _rewritten(self, selection: Selection, now: int) -> Dropped:
-        rewriting = Rewrite(
+        rewriting = self._work(Rewrite, selection, now)
+        rewriting.run()
+        with self._mutex:
+            self._look()  # what was dropped is not to be found through this handle either
+        return rewriting.dropped
+
+    def _work(self, how: type[R], selection: Selection, now: int) -> R:
+        return how(
             self._layout,
             self._disk,
             selection,
@@ -278,10 +339,6 @@ class LogEngine:
             lock_timeout=self._lock_timeout,
             now=now,
         )
-        rewriting.run()
-        with self._mutex:
-            self._look()  # what was dropped is not to be found through this handle either
-        return rewriting.dropped
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``."""

@@ -75,12 +75,13 @@ class Log:
         except Corrupt:
             return False
 
-    def _load_rewritten(self) -> None:
+    def load_rewritten(self) -> None:
         """A collection has replaced the segments: know nothing any more, and open the new ones.
 
         The old ones are not closed: somebody may be walking them.
         """
         self.segments = []
+        self.damaged = None
         self._tips.clear()
         self.rewrites += 1
         self.load()
@@ -114,7 +115,7 @@ class Log:
             self.damaged = damage
             return
         if self.damaged is None and named[: len(known)] != known:
-            self._load_rewritten()
+            self.load_rewritten()
             return
         later = named[len(known) :]
         for number in later:

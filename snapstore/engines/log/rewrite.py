@@ -227,7 +227,7 @@ class Rewrite:
         free = self._disk.free(self._layout.root)
         if free < needed:
             raise DiskError(
-                f"rewriting needs up to {needed} bytes beside the present ones, and {free} are free",
+                f"rewriting needs up to {needed} bytes beside the present ones; {free} are free",
                 errno.ENOSPC,
                 hint="make room on the disk, then repeat; nothing was changed",
             )

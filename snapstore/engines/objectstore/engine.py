@@ -281,22 +281,23 @@ class ObjectStoreEngine:
         *,
         apply: bool = False,
         grace: float | None = None,
-        keep_deleted: float = KEEP_DELETED,
+        keep_deleted: float | None = None,
     ) -> Collected:
         """Delete packs that no ref needs, or only say which those are; see gc for the rules.
 
-        Times are in seconds. A grace time of 0 asks that nobody else writes to the store.
+        Times are in seconds; a deleted ref can be brought back for 90 days unless said otherwise.
+        A grace time of 0 lets go of all that at once, and asks that nobody else writes meanwhile.
         """
         self._usable()
         if not self.exists():
             return Collected(0, 0, 0, apply)
+        if keep_deleted is None:
+            keep_deleted = 0 if grace == 0 else KEEP_DELETED
+        grace = self.grace if grace is None else grace
         collection = Collection(
-            self.bucket,
-            self._workers(),
-            grace=self.grace if grace is None else grace,
-            keep_deleted=keep_deleted,
+            self.bucket, self._workers(), grace=grace, keep_deleted=keep_deleted
         )
-        return collection.run(lambda: {i for i, _ in self.lookup.ids("")}, apply=apply)
+        return collection.run(self.lookup.ids_in, apply=apply)
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``. Bytes are those in the bucket, of all packs and

@@ -72,7 +72,7 @@ class _Mark:
 
     stored: dict[bytes, Found]
     now: datetime
-    named: set[bytes] = field(default_factory=set)
+    named: dict[bytes, Ref] = field(default_factory=dict)
     expired: list[tuple[str, Record]] = field(default_factory=list)
     leftover: list[str] = field(default_factory=list)
 
@@ -94,13 +94,15 @@ class Collection:
         self._grace = timedelta(seconds=grace)
         self._keep_deleted = timedelta(seconds=keep_deleted)
 
-    def run(self, kept_ids: Callable[[], set[bytes]], *, apply: bool) -> Collected:
-        """Collect, or only say what that would do; kept_ids gives the objects that refs need."""
+    def run(self, ids_in: Callable[[Iterable[Ref]], set[bytes]], *, apply: bool) -> Collected:
+        """Collect, or only say what that would do; ids_in tells what is in packs that stay."""
         mark = self._mark()
         unnamed = mark.unnamed(self._grace)
         ripe, waiting = self._condemned(mark.now)
         doomed = unnamed if not self._grace else unnamed & {i for ids in ripe.values() for i in ids}
-        objects = self._objects_in(doomed, mark) - kept_ids() if doomed else set()
+        objects = self._objects_in(doomed, mark)
+        if objects:
+            objects -= ids_in(mark.named.values())
         size = sum(mark.stored[i].size for i in doomed)
         condemned = unnamed - doomed - {i for ids in waiting.values() for i in ids}
         if apply:
@@ -108,7 +110,7 @@ class Collection:
             if condemned:
                 self._condemn(condemned)
             if doomed and not self._grace:
-                doomed -= self._mark().named
+                doomed -= self._mark().named.keys()
             self._bucket.delete(pack_key(i) for i in doomed)
             self._bucket.delete(ripe)
         return Collected(len(objects), size, len(condemned), apply)
@@ -139,7 +141,7 @@ class Collection:
             if is_last and record.move.new is None and modified <= mark.now - self._keep_deleted:
                 self._note_expired(mark, directory, record, logs[directory])
             else:
-                mark.named.update(ref.id for ref in record.packs)
+                mark.named.update((ref.id, ref) for ref in record.packs)
         return mark
 
     def _counting(
@@ -166,7 +168,8 @@ class Collection:
     ) -> None:
         if not last.expired:
             mark.expired.append((directory, last))
-        elif log[0][1] <= mark.now - self._grace:  # nobody goes by what stood there before
+        # Nobody goes any more by what stood in place of the bare record.
+        if not self._grace or (last.expired and log[0][1] <= mark.now - self._grace):
             mark.leftover += [record_key(directory, gen) for gen, _ in log[1:]]
 
     # --- sentences ------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Lookup:
         """(id, kind) of the objects that refs need, and of those that this handle has uploaded,
         whose ids begin with these hex digits. Packs that are damaged are passed over."""
         found: set[tuple[bytes, int]] = set()
-        for group in self.all_packs():
+        for group in _groups(self.all_packs()):
             for pack in self._shelf.open(group).packs:
                 kinds = zip(pack.ids(), pack.kinds, strict=False)
                 found.update((i, kind) for i, kind in kinds if i.hex().startswith(digits))
@@ -137,16 +137,19 @@ class Lookup:
         yield self.loose()
         if exactly or time.monotonic() - self._searched > _SEARCH_AGAIN:
             self._searched = time.monotonic()
-            yield from self.all_packs()
+            yield from _groups(self.all_packs())
 
-    def all_packs(self) -> Iterator[list[Ref]]:
-        """Every pack that a ref needs now, and those of this handle that none needs, in groups."""
+    def ids_in(self, refs: Iterable[Ref]) -> set[bytes]:
+        """The ids of the objects in these packs."""
+        opened = (pack for group in _groups(refs) for pack in self._shelf.open(group).packs)
+        return {object_id for pack in opened for object_id in pack.ids()}
+
+    def all_packs(self) -> Iterable[Ref]:
+        """Every pack that a ref needs now, and those of this handle that none needs."""
         refs = {ref.id: ref for ref in self.loose()}
         for record in self._log.every_last():
             refs.update((ref.id, ref) for ref in record.packs)
-        waiting = iter(refs.values())
-        while group := list(islice(waiting, _GROUP)):
-            yield group
+        return refs.values()
 
     # --- packs without a record -----------------------------------------------------------------
 
@@ -277,3 +280,10 @@ class Lookup:
             if naming:
                 return min(naming, key=lambda record: sum(ref.size for ref in record.packs))
         return None
+
+
+def _groups(refs: Iterable[Ref]) -> Iterator[list[Ref]]:
+    """Packs in groups that are opened together, so that not all of them need be open at once."""
+    waiting = iter(refs)
+    while group := list(islice(waiting, _GROUP)):
+        yield group

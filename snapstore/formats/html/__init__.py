@@ -6,9 +6,20 @@ own source, in ``page/``, is HTML, CSS and JavaScript as a browser takes them.
 
 from __future__ import annotations
 
-from snapstore.formats.html.export import export
-from snapstore.formats.html.lines import Branches, branches
+from snapstore.formats.html.export import REDACTED, export
+from snapstore.formats.html.lines import Branches, Named, branches
 from snapstore.formats.html.page import page, policy
+from snapstore.formats.html.parts import Redaction
 from snapstore.formats.html.payload import Payload
 
-__all__ = ["Branches", "Payload", "branches", "export", "page", "policy"]
+__all__ = [
+    "REDACTED",
+    "Branches",
+    "Named",
+    "Payload",
+    "Redaction",
+    "branches",
+    "export",
+    "page",
+    "policy",
+]

@@ -37,6 +37,11 @@ def message(value: Any) -> list[Any]:
     return [said.role, [_block(block) for block in said.blocks]]
 
 
+def unreadable(error: Exception) -> list[Any]:
+    """What stands in the place of a message that the store cannot give back."""
+    return ["", [["o", "cannot be read", str(error)]]]
+
+
 def cut(text: str) -> str:
     """Text that a page can carry."""
     if len(text) <= LONGEST:

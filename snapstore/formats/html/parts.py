@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from snapstore import values
+from snapstore.errors import SnapstoreError
 from snapstore.formats.html import blocks
 from snapstore.formats.html.blobs import Blobs
 from snapstore.formats.html.filetexts import FileTexts
@@ -106,13 +107,17 @@ class MessagesPart:
         )
 
     def size(self, record: Record, count: int) -> int:
-        """Bytes of the first messages of a turn, all of which were taken in."""
+        """Bytes of the first messages of a turn, as far as they were taken in."""
         ids = self._objects.lists.slice(record.history, 0, count)
-        return sum(self._known[one].size for one in ids)
+        return sum(self._known[one].size for one in ids if one in self._known)
 
     def _take(self, message_id: bytes) -> _Message:
-        content = self._objects.content(message_id)
-        shown = blocks.message(self._redaction.value(values.decode(content)))
+        content = b""
+        try:
+            content = self._objects.content(message_id)
+            shown = blocks.message(self._redaction.value(values.decode(content)))
+        except SnapstoreError as error:
+            shown = blocks.unreadable(error)
         taken = _Message(
             self._blobs.add(shown),
             len(content),
@@ -209,7 +214,8 @@ class FilesPart:
                 continue
             found.growth += (new.size if new else 0) - (old.size if old else 0)
             number = self._paths(visible(path.decode("utf-8", "surrogateescape")))
-            found.cells.append([number] if new is None else [number, *self._entry(path, new, found)])
+            entry = [] if new is None else self._entry(path, new, found)
+            found.cells.append([number, *entry])
         return found
 
     def _entry(self, path: bytes, entry: Entry, found: Changes) -> list[int]:

@@ -21,7 +21,8 @@ length:
      [messages, scratchpad, files]]         bytes of all that the turn holds
 
 Where the parent is not in the page, which only damage does but for first turns, its place is taken
-by the turn's number, negative. A turn that cannot be read has an error for its title and changes nothing.
+by the turn's number, negative. A turn that cannot be read has an error for its title and changes
+nothing.
 """
 
 from __future__ import annotations

@@ -63,13 +63,18 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the latest of its thread and namespace."""
-        thread, namespace = _place(config)
-        named = get_checkpoint_id(config)
-        key = Key(namespace, named) if named else self._threads.latest(thread, namespace)
+        thread, key = self._named(config)
         if key is None:
             return None
+        named = get_checkpoint_id(config)
         own = config if named else _config(config["configurable"]["thread_id"], key)
         return self._tuple(thread, key, own)
+
+    def _named(self, config: RunnableConfig) -> tuple[str, Key | None]:
+        """The thread, and the checkpoint that a config names there or the latest."""
+        thread, namespace = _place(config)
+        named = get_checkpoint_id(config)
+        return thread, Key(namespace, named) if named else self._threads.latest(thread, namespace)
 
     def _tuple(self, thread: str, key: Key, config: RunnableConfig) -> CheckpointTuple | None:
         found = self._threads.checkpoint(thread, key)
@@ -144,13 +149,11 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """What the ancestors of a checkpoint wrote to channels, back to where each has a value."""
-        thread, namespace = _place(config)
-        named = get_checkpoint_id(config)
-        key = Key(namespace, named) if named else self._threads.latest(thread, namespace)
+        thread, key = self._named(config)
         newest_first: dict[str, builtins.list[PendingWrite]] = {channel: [] for channel in channels}
         found: dict[str, DeltaChannelHistory] = {c: {"writes": []} for c in channels}
         left = set(channels)
-        for ancestor in self._ancestors(thread, key) if key else ():
+        for ancestor in self._threads.ancestors(thread, key) if key else ():
             if not left:
                 break
             for place, write in reversed(self._threads.writes(thread, ancestor.key)):
@@ -163,19 +166,6 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
         for channel, writes in newest_first.items():
             found[channel]["writes"] = writes[::-1]
         return found
-
-    def _ancestors(self, thread: str, key: Key) -> Iterator[turns.Checkpoint]:
-        """The checkpoints before one, the nearest first. Chains that were put in a circle end."""
-        seen = {key}
-        here = self._threads.checkpoint(thread, key)
-        while here is not None and here.parent:
-            key = Key(here.key.namespace, here.parent)
-            if key in seen:
-                return
-            seen.add(key)
-            here = self._threads.checkpoint(thread, key)
-            if here is not None:
-                yield here
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -303,7 +293,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
             found = self._threads.checkpoint(thread, key)
             deltas = self._loaded(found.metadata).get(_COUNTERS, {}) if found else {}
             left = set(deltas) - found.values.keys() if found else set()
-            for ancestor in self._ancestors(thread, key) if left else ():
+            for ancestor in self._threads.ancestors(thread, key) if left else ():
                 needed.add(ancestor.key)
                 left -= ancestor.values.keys()
                 if not left:
@@ -313,9 +303,9 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
     def import_sqlite(self, path: str | Path) -> builtins.list[str]:
         """Bring in the threads of a file that SqliteSaver wrote; their ids.
 
-        Raises Refused for a thread that is here already, InvalidInput for another file.
+        Raises Refused where a session is in the way, InvalidInput for another file.
         """
-        return import_sqlite(self.store, path)
+        return [brought.thread for brought in import_sqlite(self.store, path)]
 
     # --- the same, for async graphs ---------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +23,8 @@ from snapstore.integrations.langgraph.turns import PACKED, Key, Place, Typed
 from snapstore.integrations.names import session_name
 from snapstore.store import Store
 
-MAGIC = b"SQLite format 3\x00"
-"""How such a file begins."""
+_MAGIC = b"SQLite format 3\x00"
+
 
 _VALUES, _VERSIONS = "channel_values", "channel_versions"
 _EMPTY_MAP = b"\x80"
@@ -32,7 +33,6 @@ _EMPTY_MAP = b"\x80"
 class _Row(NamedTuple):
     """A row of the table of checkpoints."""
 
-    thread: str
     namespace: str
     name: str
     parent: str | None
@@ -49,30 +49,42 @@ class _Parts(NamedTuple):
     values: Mapping[str, Typed]
 
 
-def import_sqlite(store: Store, path: str | Path) -> list[str]:
-    """Bring in all threads of a file of SqliteSaver, in the order it has them; their ids.
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came in of one thread."""
 
-    Raises InvalidInput for a file that is none, Refused when there is a session of a thread's name.
+    thread: str
+    session: str
+    added: int
+    """How many checkpoints were not there before."""
+
+
+def import_sqlite(store: Store, path: str | Path) -> list[Brought]:
+    """Bring in all threads of a file of SqliteSaver; checkpoints that are there stay as they are.
+
+    Raises InvalidInput for a file that is none, Refused when a session of a thread's name is there
+    that is no thread.
     """
     with closing(_opened(Path(path))) as file:
         rows = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
         found = [str(thread) for (thread,) in _rows(file, rows, path)]
-        for thread in found:
-            if store.exists(session_name(thread)):
-                raise Refused(
-                    f"there is a session {session_name(thread)} already",
-                    hint="rename or delete it first, or import into another store",
-                )
         threads = Threads(store)
         for thread in found:
-            _import_thread(threads, file, thread, path)
-    return found
+            if store.exists(session_name(thread)) and not threads.keys(thread):
+                raise Refused(
+                    f"there is a session {session_name(thread)} already, and it is no thread",
+                    hint="rename it first, or import into another store",
+                )
+        return [
+            Brought(thread, session_name(thread), _import_thread(threads, file, thread, path))
+            for thread in found
+        ]
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
         with path.open("rb") as file:
-            begins_right = file.read(len(MAGIC)) == MAGIC
+            begins_right = file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
     if not begins_right:
@@ -91,52 +103,48 @@ def _rows(
 
 def _import_thread(
     threads: Threads, file: sqlite3.Connection, thread: str, path: str | Path
-) -> None:
+) -> int:
+    """How many checkpoints were not there before."""
     query = (
-        "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
-        " metadata FROM checkpoints WHERE thread_id = ? ORDER BY rowid"
+        "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"
+        " FROM checkpoints WHERE thread_id = ? ORDER BY rowid"
     )
-    versions: dict[Key, Mapping[str, Any]] = {}
+    there = set(threads.keys(thread))
     values: dict[Key, Mapping[str, Typed]] = {}
-    for row in _rows(file, query, path, (thread,)):
-        key, given = _given(_Row(*row), versions, values, path)
-        threads.put(thread, given)
+    added = 0
+    for row in map(_Row._make, _rows(file, query, path, (thread,))):
+        key = Key(row.namespace, row.name)
+        if key not in there:
+            added += 1
+            before = values.pop(Key(row.namespace, row.parent or ""), {})
+            given = _given(key, row, before, path)
+            values[key] = {**given.changed, **{name: before[name] for name in given.unchanged}}
+            threads.put(thread, given)
         _import_writes(threads, file, thread, key, path)
+    return added
 
 
-def _given(
-    row: _Row,
-    versions: dict[Key, Mapping[str, Any]],
-    values: dict[Key, Mapping[str, Typed]],
-    path: str | Path,
-) -> tuple[Key, Given]:
-    key = Key(row.namespace, row.name)
+def _given(key: Key, row: _Row, before: Mapping[str, Typed], path: str | Path) -> Given:
+    """A row as it is put; before are the values of its parent, if they are at hand.
+
+    Another row with the same parent finds them gone, and keeps its values anew, which is the same.
+    """
     try:
-        rest, there, held = _apart(row.type, row.checkpoint)
+        rest, versions, held = _apart(row.type, row.checkpoint)
         metadata = json.loads(row.metadata or "{}")
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise InvalidInput(f"{path}: checkpoint {row.name} cannot be read: {error}") from None
-    before = Key(row.namespace, row.parent or "")
-    theirs = values.get(before, {})
-    unchanged = {
-        name
-        for name, value in held.items()
-        if theirs.get(name) == value and versions[before].get(name) == there.get(name)
-    }
-    versions[key], values[key] = there, held
-    if before in values:
-        # Only a branch would want it again, and may as well keep its values anew.
-        values.pop(before)
+    unchanged = frozenset(name for name, value in held.items() if before.get(name) == value)
     source, step = metadata.get("source", "checkpoint"), metadata.get("step", "")
-    return key, Given(
+    return Given(
         key,
         row.parent,
         f"{source} {step}".strip(),
         rest,
         (PACKED, msgpack.packb(metadata, unicode_errors="surrogatepass")),
-        there,
+        versions,
         {name: value for name, value in held.items() if name not in unchanged},
-        frozenset(unchanged),
+        unchanged,
     )
 
 

@@ -116,6 +116,19 @@ class Threads:
         with self._at(thread) as (index, _):
             return index.checkpoint(key)
 
+    def ancestors(self, thread: str, key: Key) -> Iterator[Checkpoint]:
+        """The checkpoints before one, the nearest first. Chains that were put in a circle end."""
+        seen = {key}
+        here = self.checkpoint(thread, key)
+        while here is not None and here.parent:
+            key = Key(here.key.namespace, here.parent)
+            if key in seen:
+                return
+            seen.add(key)
+            here = self.checkpoint(thread, key)
+            if here is not None:
+                yield here
+
     def writes(self, thread: str, key: Key) -> list[tuple[Place, Write]]:
         """The writes to a checkpoint, in the order in which LangGraph applies them."""
         with self._at(thread) as (index, _):

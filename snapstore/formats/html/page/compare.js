@@ -2,9 +2,9 @@
 
 function compareView(leftText, rightText) {
   const sessions = store.named.filter((one) => !one.isTag).sort((a, b) => b.turn.time - a.turn.time);
-  const [first, second] = sessions;
-  const left = leftText || (second || first || {name: ""}).name;
-  const right = rightText || (first || {name: ""}).name;
+  const [second, first] = likelyPair(sessions);
+  const left = leftText || first;
+  const right = rightText || second;
   const one = resolve(left), other = resolve(right);
   const box = h("div", {class: "wide"}, h("h2", {}, "Compare"), sidesForm(left, right));
   if (!one || !other) {
@@ -13,6 +13,16 @@ function compareView(leftText, rightText) {
     return box;
   }
   return compared(box, one, other);
+}
+
+/** The two that were saved last of those that share turns, else the two saved last. */
+function likelyPair(sessions) {
+  for (const one of sessions.slice(0, 50)) {
+    const other = sessions.find((two) => two !== one && commonAncestor(one.turn, two.turn));
+    if (other) return [one.name, other.name];
+  }
+  const [last = {name: ""}, before = last] = sessions;
+  return [last.name, before.name];
 }
 
 function sidesForm(left, right) {

@@ -42,7 +42,9 @@ async function readIndex() {
   store.named = index.named.map(([name, at, isTag, from]) => ({
     name, turn: store.turns[at], isTag: !!isTag, from: from >= 0 ? store.turns[from] : null,
   }));
-  for (const one of store.named) {
+  // Turns that forks share belong to the session that they were forked from.
+  const firstOnes = [...store.named].sort((a, b) => !!a.from - !!b.from);
+  for (const one of firstOnes) {
     one.turn.names.push(one.name);
     for (let turn = one.turn; turn && !turn.alive; turn = turn.parent) turn.alive = true;
     if (one.isTag) continue;

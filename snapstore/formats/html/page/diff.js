@@ -5,7 +5,7 @@ const CONTEXT = 3;
 
 /** Pairs of a sign (" ", "-", "+") and a line. */
 function lineDiff(before, after) {
-  const old = before.split("\n"), now = after.split("\n");
+  const old = before ? before.split("\n") : [], now = after ? after.split("\n") : [];
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   let tail = 0;

@@ -4,8 +4,10 @@ const MOST_COLUMNS = 80, MOST_ROWS = 300;
 
 function gridView(what, name, end) {
   const sessions = store.named;
-  const chosen = sessions.find((one) => one.name === name) || sessions.find((one) => one.turn === newestTurn()) || sessions[0];
   const isFiles = what === "files", view = isFiles ? "files" : "scratchpad", cells = isFiles ? "files" : "scratch";
+  const latest = [...sessions].sort((a, b) => b.turn.time - a.turn.time);
+  const chosen = sessions.find((one) => one.name === name)
+    || latest.find((one) => lineOf(one.turn).some((turn) => turn[cells].length)) || latest[0];
   const box = h("div", {class: "wide"}, h("h2", {}, isFiles ? "Files" : "Scratchpad"));
   if (!chosen) return box;
   box.append(sessionChoice(chosen.name, (to) => { location.hash = `#/${view}/${encodeURIComponent(to)}`; }));

@@ -80,7 +80,7 @@ function rowView(row, at) {
     row.lane === undefined ? null : graphCell(row),
     h("span", {class: "number"}, turn.number),
     turn.names.map((name) => chip(name, "name")),
-    h("span", {class: turn.labelled ? "title label" : "title"}, turn.title || "(no message)"),
+    h("span", {class: turn.labelled ? "title given-label" : "title"}, turn.title || "(no message)"),
     turn.files.length ? h("span", {class: "mark", title: plural(turn.files.length, "path")}, `±${turn.files.length}`) : null,
     turn.tools.length ? h("span", {class: "mark tools", title: tools}, turn.tools.length === 1 ? tools : plural(turn.tools.length, "tool")) : null,
     h("span", {class: "when"}, ago(turn.time)));

@@ -1,0 +1,61 @@
+"""snapstore repair: going on with what is whole."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.maintenance.repair import Repaired
+from snapstore.maintenance.repair import repair as mend
+from snapstore_cli.command import Command
+from snapstore_cli.invocation import Invocation
+from snapstore_cli.render.words import count
+
+
+@click.command(cls=Command)
+@click.option("--apply", "applies", is_flag=True, help="Do it; else only show what would be done.")
+@click.pass_obj
+def repair(run: Invocation, applies: bool) -> None:
+    """Go on with what is whole after data was damaged.
+
+    What still verifies is written anew; files with damaged parts are set aside in damaged/, never
+    deleted. A session that leads to something that is lost is moved to its newest whole turn.
+    Indexes are made again. Without --apply nothing is changed.
+
+    \b
+    Examples:
+      snapstore verify
+      snapstore repair
+      snapstore repair --apply
+    """
+    done = mend(run.store, apply=applies)
+    if run.out.json:
+        run.out.document(
+            {
+                "damaged": [
+                    {"path": p.path, "offset": p.offset, "message": p.message} for p in done.damaged
+                ],
+                "moved": [
+                    {
+                        "ref": one.ref,
+                        "from": one.old.hex(),
+                        "to": one.new.hex() if one.new else None,
+                        "turn": one.turn,
+                    }
+                    for one in done.moved
+                ],
+                "applied": done.applied,
+            }
+        )
+        return
+    run.out.lines(f"{problem.message} ({problem.path})" for problem in done.damaged)
+    run.out.lines(map(str, done.moved))
+    run.out.say(_told(done))
+
+
+def _told(done: Repaired) -> str:
+    if not done.damaged and not done.moved:
+        return "nothing is damaged"
+    told = f"{count(len(done.damaged), 'damaged part')}, {count(len(done.moved), 'session')} moved"
+    if not done.applied:
+        return f"{told}; nothing was changed: --apply does it"
+    return f"{told}; the damaged files are in damaged/"

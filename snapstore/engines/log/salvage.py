@@ -1,0 +1,186 @@
+"""Salvage: a new generation of all that still verifies, when acknowledged data is damaged.
+
+All of it is done with the lock held, for while data is damaged nobody can save anyway:
+
+    1. every batch that verifies is looked for, behind damaged parts too
+    2. segments with a damaged part, and the active one, are packed again from these batches
+    3. the refs are where the last move says that was found, or page of refs
+    4. the manifest names the new segments; the old ones go to damaged/ as they are
+
+Whether what the refs lead to is whole is for ``maintenance.repair`` to find out afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from snapstore.engine import Move
+from snapstore.engines.log import batch as fmt
+from snapstore.engines.log import trash
+from snapstore.engines.log.batch import Batch, Header, Writer
+from snapstore.engines.log.layout import Manifest
+from snapstore.engines.log.pack import Packer
+from snapstore.engines.log.records import decode_page, moves_in
+from snapstore.engines.log.rewrite import Rewrite
+from snapstore.engines.log.segment import Segment
+from snapstore.errors import Corrupt, UnsupportedFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of a segment that do not verify."""
+
+    path: str
+    offset: int
+    length: int
+
+
+class Everything:
+    """Nothing is to go: what ``Rewrite`` asks, answered."""
+
+    def renew(self) -> Collection[bytes]:
+        """See ``Selection``."""
+        return ()
+
+    def keeps(self, object_id: bytes) -> bool:
+        """See ``Selection``."""
+        return True
+
+    def becomes(self, move: Move) -> Move | None:
+        """See ``Selection``."""
+        return move
+
+    def confirm(self, tips: Sequence[Move]) -> None:
+        """See ``Selection``."""
+
+
+class Salvage(Rewrite):
+    """A rewriting that passes over what does not verify."""
+
+    def look(self) -> list[Span]:
+        """The damaged parts; nothing is written."""
+        self._log.load()
+        try:
+            return [span for segment in self._log.segments for span in _damaged(segment)]
+        finally:
+            self._log.close()
+
+    def run(self) -> bool:
+        """Write the new generation; False when nothing is damaged, and nothing was done."""
+        with self._alone():
+            self._appender.lock()
+            try:
+                self._log.load()
+                hurt = {s.number for s in self._log.segments if any(_damaged(s))}
+                if not hurt and self._log.damaged is None:
+                    return False
+                self._salvage(hurt | {self._log.active.number})
+                return True
+            finally:
+                self._appender.unlock()
+
+    def _salvage(self, hurt: set[int]) -> None:
+        layout, disk, log = self._layout, self._disk, self._log
+        whole = {s.number for s in log.segments} - hurt
+        self._require_space(whole)
+        packer = Packer(
+            layout, disk, max(layout.segments_on_disk()) + 1, seal_at=self._seal_at
+        )
+        for segment in log.segments:
+            if segment.number in hurt:
+                self._pack(packer, segment)
+            else:
+                self._names += packer.finish()
+                self._leave_alone(segment)
+        self._names += packer.finish()
+        names = [self._put_in_place(name, 0) for name in self._names]
+        active = max([*names, log.active.number]) + 1
+        pieces = self._active_pieces(self._last_moves(), [])
+        disk.write_pieces(layout.segment(active), pieces)
+        self._seal(log.active)
+        # Every generation has made a segment, so no generation before was as high as its number.
+        manifest = Manifest(active, (*names, active))
+        disk.write_file(layout.manifest, manifest.encode())
+        trash.set_aside(layout, disk, sorted(hurt), layout.damaged, self._now)
+
+    def _batches(self, segment: Segment, start: int = 0) -> Iterator[tuple[int, Batch]]:
+        return _whole_batches(segment)
+
+    def _last_moves(self) -> list[Move]:
+        """The refs, as far as any batch tells of them."""
+        found: dict[str, Move] = {}
+        for segment in self._log.segments:
+            for _, opened in _whole_batches(segment):
+                for payload in opened.payloads(fmt.REFS):
+                    for move in decode_page(payload):
+                        if move.gen >= found.get(move.ref, move).gen:
+                            found[move.ref] = move
+                for move in moves_in(opened):
+                    if move.gen >= found.get(move.ref, move).gen:
+                        found[move.ref] = move
+        return [found[ref] for ref in sorted(found)]
+
+    def _seal(self, active: Segment) -> None:
+        """Let handles that still stand at its end learn that the segment was replaced.
+
+        Those that stand before a damaged end refuse to write anyway.
+        """
+        last = None
+        for offset, opened in _whole_batches(active):
+            last = (offset + opened.header.size, opened)
+        if last is None or last[0] != active.size() or last[1].header.flags & fmt.SEAL:
+            return
+        data, _ = Writer().pack(
+            [],
+            [],
+            flags=fmt.SEAL,
+            number=last[1].header.number + 1,
+            durable_end=0,
+            previous=last[1].digest[: fmt.CHAIN_SIZE],
+        )
+        fd = self._disk.open(active.path, writable=True)
+        try:
+            self._disk.write_at(fd, data, last[0])
+            self._disk.sync(fd)
+        finally:
+            os.close(fd)
+
+
+def _whole_batches(segment: Segment) -> Iterator[tuple[int, Batch]]:
+    """The batches of a segment that verify and can be read, in order, whatever lies between."""
+    at, size, number = 0, segment.size(), -1
+    while at < size:
+        try:
+            opened = segment.batch(at)
+            moves_in(opened)
+        except (Corrupt, UnsupportedFormat):
+            at = _behind(segment, at, size)
+            continue
+        if opened.header.number > number:  # else a remnant of what the disk held before
+            number = opened.header.number
+            yield at, opened
+        at += opened.header.size
+
+
+def _behind(segment: Segment, at: int, size: int) -> int:
+    """Where the next batch may begin behind a bad one: where its header says, if that verifies;
+    what looks like a batch within it is content, of somebody who saved the file of a store."""
+    data = os.pread(segment.fd, size - at, at)
+    try:
+        claimed = int(Header(data[: fmt.HEADER_SIZE], (segment.name, at)).size)
+    except (Corrupt, UnsupportedFormat):
+        claimed = 1
+    found = data.find(fmt.MAGIC, min(claimed, len(data)))
+    return size if found < 0 else at + found
+
+
+def _damaged(segment: Segment) -> Iterator[Span]:
+    expected = 0
+    for offset, opened in _whole_batches(segment):
+        if offset != expected:
+            yield Span(segment.name, expected, offset - expected)
+        expected = offset + opened.header.size
+    if expected < segment.size():
+        yield Span(segment.name, expected, segment.size() - expected)

@@ -1,0 +1,71 @@
+"""Recovering: sessions for turns that are in the store and that nothing leads to.
+
+Such turns are left by whoever was killed between writing and naming what it wrote, by a repair, or
+by hands that put old segments back. The newest turn of each such line becomes a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from snapstore import refs
+from snapstore.engine import Kind
+from snapstore.errors import SnapstoreError
+from snapstore.maintenance.mark import Mark
+from snapstore.maintenance.repair import Wholeness
+
+if TYPE_CHECKING:
+    from snapstore.store import Store
+
+PREFIX = "recovered/"
+OP = "recover"
+"""What it is called in the reflog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A turn that nothing led to, and the session that it became."""
+
+    name: str
+    id: bytes
+    turn: int
+
+
+def recover(store: Store, *, dry_run: bool = False) -> list[Recovered]:
+    """Make a session of the newest turn of every line that nothing leads to and that is whole.
+
+    Run again it finds nothing more. With dry_run nothing is written.
+    """
+    found: list[Recovered] = []
+    names = (f"{PREFIX}{n}" for n in count(1))
+    free = (name for name in names if store.engine.tip(refs.SESSIONS + name) is None)
+    for snapshot_id in _ends(store):
+        name = next(free)
+        turn = store.objects.snapshots.record(snapshot_id).turn
+        if not dry_run:
+            ref = refs.SESSIONS + name
+            refs.create(store.engine, ref, snapshot_id, OP, store.clock(), {})
+        found.append(Recovered(name, snapshot_id, turn))
+    return found
+
+
+def _ends(store: Store) -> Iterator[bytes]:
+    """The whole turns that nothing leads to, not even another of them; by id."""
+    mark = Mark(store, since=0)
+    mark.renew()
+    left = [i for i, kind in store.engine.ids(b"", 0) if kind == Kind.SNAPSHOT]
+    whole = Wholeness(store)
+    lost: dict[bytes, bytes | None] = {}
+    for snapshot_id in left:
+        if mark.keeps(snapshot_id):
+            continue
+        try:
+            lost[snapshot_id] = store.objects.snapshots.record(snapshot_id).parent
+        except SnapstoreError:
+            continue
+    usable = [i for i in lost if whole.newest(i) == i]
+    parents = {lost[i] for i in usable}
+    yield from (i for i in usable if i not in parents)
