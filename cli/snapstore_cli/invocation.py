@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
+from functools import partial
 from typing import Any
 
 from snapstore import InvalidInput, NotFound, RefMoved, Session, Snapshot, Store, refs, revisions
 from snapstore.revisions import Revision
 from snapstore_cli.opening import open_store
 from snapstore_cli.output import Output
+from snapstore_cli.prefixes import shortest
 from snapstore_cli.settings import Settings
 
 DEFAULT_SESSION = "main"
@@ -53,6 +55,9 @@ class Invocation:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the engine's warnings are told below, and only once
             self._store = open_store(self.place, create=create)
+        if self.out.look.style.on and self._store.local is not None:
+            # Each id costs a look into the index, which is quick only where that is at hand.
+            self.out.look.style.shortest = partial(shortest, self._store)
         for text in self._store.engine.warnings:
             self.out.warn(text)
         if self.settings.verbose:

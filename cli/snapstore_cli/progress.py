@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from snapstore_cli.render import words
@@ -12,13 +13,21 @@ from snapstore_cli.settings import Settings
 _PATIENCE = 1.0
 """Seconds before the bar shows."""
 _WIDTH = 30
+_NAME = 24
 
 
 class Bar:
     """Shown on a terminal only, and gone when it is done."""
 
-    def __init__(self, settings: Settings, what: str = "") -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        what: str = "",
+        amount: Callable[[int], str] | None = words.size,
+    ) -> None:
+        """``what`` is being done; ``amount`` says how much of it a number is, for the rate."""
         self.what = what
+        self._amount = amount
         self._start = time.monotonic()
         self._shown = sys.stderr.isatty() and not settings.quiet
         self._drawn = ""
@@ -37,14 +46,22 @@ class Bar:
 
     def progress(self, done: int, total: int) -> None:
         """So much is done of so much."""
-        if not self._shown or time.monotonic() - self._start < _PATIENCE:
+        passed = time.monotonic() - self._start
+        if not self._shown or passed < _PATIENCE:
             return
         percent = 100 * min(done, total) // max(total, 1)
         full = _WIDTH * percent // 100
-        line = f"[{'#' * full}{' ' * (_WIDTH - full)}] {percent:3} %  {words.cut(self.what, 40)}"
+        told = [
+            f"[{'#' * full}{' ' * (_WIDTH - full)}]",
+            f"{percent:3} %",
+            f"{self._amount(round(done / passed))}/s" if self._amount else "",
+            f"{words.duration(passed * (total - done) / done)} left" if 0 < done < total else "",
+            words.cut(self.what, _NAME),
+        ]
+        line = "  ".join(filter(None, told))
         if line != self._drawn:
             self._drawn = line
-            self._write(f"\r\x1b[K{line.rstrip()}")
+            self._write(f"\r\x1b[K{line}")
 
     def _write(self, text: str) -> None:
         sys.stderr.write(text)

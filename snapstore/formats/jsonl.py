@@ -102,6 +102,7 @@ class Rows:
     rows: tuple[Row, ...]
     warnings: tuple[Damage, ...]
     content: Content
+    """The bytes of the file."""
 
 
 NO_ROWS = Rows((), (), InMemory(b""))

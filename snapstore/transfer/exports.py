@@ -166,7 +166,7 @@ def _new_session(store: Store, snapshot: Snapshot, wish: Wish) -> Export:
     base = _Base.below(objects, snapshot, wish.format)
     facts = _facts(store, snapshot, wish)
     losses = Losses()
-    rest = _messages(objects, snapshot.record, base.messages, wish.change)
+    rest = _messages(objects, snapshot.record, base.messages, None)
     write_rows = _claude_rows if wish.format == "claude-code" else _codex_rows
     rows = list(write_rows(base, rest, facts, _mover(base, facts), losses))
     if wish.change is not None:

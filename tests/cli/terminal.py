@@ -38,7 +38,7 @@ class Terminal:
         """Type a text; \\r is Enter, \\x03 Ctrl-C, \\x04 Ctrl-D."""
         os.write(self._fd, text.encode())
 
-    def wait_for(self, text: str, patience: float = 20) -> None:
+    def wait_for(self, text: str, patience: float = 60) -> None:
         """Wait until a text is shown that was not waited for before."""
         end = time.monotonic() + patience
         while (at := self._shown.find(text, self._seen)) < 0:
@@ -74,8 +74,8 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the end of the command; its exit code."""
-        end = time.monotonic() + 20
-        while self._read(20) and time.monotonic() < end:
+        end = time.monotonic() + 60
+        while self._read(60) and time.monotonic() < end:
             pass
         if time.monotonic() >= end:
             os.kill(self.pid, signal.SIGKILL)
@@ -88,4 +88,4 @@ def kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Kill a process in a while."""
     time.sleep(seconds)
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)

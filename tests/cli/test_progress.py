@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from snapstore_cli import progress
+from snapstore_cli.render import words
 from snapstore_cli.progress import Bar
 from snapstore_cli.settings import Settings
 
@@ -30,7 +31,16 @@ def drawn(patch: pytest.MonkeyPatch, *, quiet: bool = False, seconds: float = 2.
 
 def test_it_says_how_far_it_is_and_clears_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     half = "#" * 15 + " " * 15
-    assert drawn(monkeypatch) == f"\r\x1b[K[{half}]  50 %  a.jsonl\r\x1b[K"
+    told = f"[{half}]   50 %  2 B/s  2 s left  a.jsonl"
+    assert drawn(monkeypatch) == f"\r\x1b[K{told}\r\x1b[K"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.1, "1 s"), (89, "89 s"), (90, "2 min"), (3599, "60 min"), (7300, "2 h")],
+)
+def test_time_left_is_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
+    assert words.duration(seconds) == told
 
 
 def test_what_is_quick_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,10 @@ class TestBesideOthers:
         turn(engine, "a", "after")
         assert [*begun, *walk] == moves
 
-    def test_what_is_saved_meanwhile_is_kept(self, log_at: Callable[..., LogEngine]) -> None:
+    def test_what_is_saved_meanwhile_is_kept(
+        self, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rewrite, "LITTLE", 0)
         engine, writer = log_at(disk=QuickDisk()), log_at(disk=QuickDisk(), seal_at=4_000)
         objects, saved = filled(engine), []
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 
 import pytest
 from buckets import engine_of, store_on
 
-from snapstore import Store, values
+from snapstore import Store, Unreachable, values
 from snapstore.engine import Move, Update
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.objects import Stage
@@ -133,6 +134,21 @@ def test_a_fork_names_no_more_than_what_it_was_forked_from(bucket: Bucket) -> No
         session.save()
     log = engine_of(store).log
     assert len(log.last(SESSIONS + "fork9").packs) == len(log.last(SESSIONS + "first").packs) + 1
+
+
+def test_what_was_collected_since_it_was_read_cannot_be_shared(bucket: Bucket) -> None:
+    store = store_on(bucket, grace=0.2)
+    messages = store.session("first").history
+    assert len(list(messages)) == 20
+    other = store_on(bucket)
+    other.delete("first")
+    collect_at_once(bucket)
+    time.sleep(0.2)
+    session = store.session("other")
+    session.history = messages
+    with pytest.raises(Unreachable, match="collected"):
+        session.save()
+    assert store_on(bucket).session("other").turn == 0
 
 
 def test_a_link_that_leads_nowhere_is_no_reason_to_refuse_a_commit(bucket: Bucket) -> None:

@@ -75,6 +75,7 @@ class Browser:
     def open(self, url: str, **how: Any) -> Iterator[Seen]:
         """A page; at the end the browser must have had nothing to complain about."""
         context = self._chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **how})
+        context.set_default_timeout(8000)
         seen = Seen(context.new_page())
         notes = seen.complaints
         seen.page.on("console", lambda message: notes.append(message.text))

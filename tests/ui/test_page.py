@@ -72,13 +72,13 @@ def test_a_turn_offers_the_commands_that_go_to_it(seen: Seen) -> None:
 
 
 def test_two_sessions_stand_side_by_side_from_where_they_part(seen: Seen) -> None:
-    seen.page.get_by_role("link", name="Compare").click()
+    seen.page.get_by_role("link", name="Compare", exact=True).click()
     seen.page.get_by_text("Both go on from").wait_for()
     assert "Both go on from turn 3" in seen.main
     assert seen.page.locator(".card:not(.none)").count() == 4
     seen.page.locator(".card", has_text="question 60").click()
     seen.page.get_by_text("answer 60").wait_for()
-    assert "key" in seen.page.locator(".changes").first.inner_text()
+    assert "key" in seen.page.locator("h3:text('Scratchpad') + .changes").inner_text()
 
 
 @pytest.mark.parametrize(("view", "name"), [("Scratchpad", "step"), ("Files", "code.py")])
@@ -109,7 +109,7 @@ def test_search_finds_what_only_a_result_says(seen: Seen) -> None:
 
 @pytest.mark.parametrize(
     ("text", "turns"),
-    [("tool:bash", 8), ("path:code", 7), ("session:fork", 2), ("question 4", 1), ("path:none", 0)],
+    [("tool:bash", 8), ("path:code", 8), ("session:fork", 2), ("question 4", 1), ("path:none", 0)],
 )
 def test_the_history_is_filtered(seen: Seen, text: str, turns: int) -> None:
     seen.page.get_by_role("searchbox", name="Filter the history").fill(text)

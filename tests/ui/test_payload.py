@@ -147,7 +147,7 @@ def test_a_hostile_name_is_escaped() -> None:
 
 def test_a_page_names_no_address_to_load_anything_from(store: Store) -> None:
     page = page_of(store)
-    for word in (b"src=\"http", b"href=\"http", b"url(", b"@import", b"innerHTML", b"eval("):
+    for word in (b'src="http', b'href="http', b"url(", b"@import", b"innerHTML", b"eval("):
         assert word not in page
 
 
@@ -225,8 +225,6 @@ def test_ten_thousand_turns_take_ten_megabytes_and_little_memory(tmp_path: Path)
     store.close()
     page = tmp_path / "page.html"
     command = [sys.executable, "-m", "snapstore_cli", "--store", str(tmp_path / "store")]
-    subprocess.run(
-        [*command, "export", "--all", "--format", "html", "-o", str(page)], check=True
-    )
+    subprocess.run([*command, "export", "--all", "--format", "html", "-o", str(page)], check=True)
     assert page.stat().st_size < 10_000_000
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200_000

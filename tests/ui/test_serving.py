@@ -47,7 +47,9 @@ def index(server: Server) -> Any:
 
 
 def test_the_address_that_is_printed_leads_to_the_page(server: Server) -> None:
-    status, page, headers = ask(server, server.url.removeprefix(f"http://{HOST}:{server.server_port}"))
+    status, page, headers = ask(
+        server, server.url.removeprefix(f"http://{HOST}:{server.server_port}")
+    )
     assert status == 200
     assert b"<script" in page
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
@@ -71,7 +73,9 @@ def test_nothing_can_be_changed(server: Server, method: str) -> None:
     assert ask(server, f"/?token={server.token}", method)[0] == 501
 
 
-@pytest.mark.parametrize("path", ["/chunk99", "/chunk-1", "/chunk%D9%A3", "/../etc/passwd", "/page/app.js"])
+@pytest.mark.parametrize(
+    "path", ["/chunk99", "/chunk-1", "/chunk%D9%A3", "/../etc/passwd", "/page/app.js"]
+)
 def test_what_is_not_there_is_not_found(server: Server, path: str) -> None:
     assert ask(server, f"{path}?token={server.token}")[0] == 404
 

@@ -101,6 +101,6 @@ def _carry(
     op: str,
     described: str,
 ) -> None:
-    with Bar(run.settings) as bar:
+    with Bar(run.settings, amount=None) as bar:
         done = carry(source, target, names, op=op, described=described, progress=bar.progress)
     elsewhere.tell(run, done)

@@ -28,6 +28,11 @@ def hooks() -> None:
 
     HARNESS is claude-code or codex. Without --user it is about the project in the working
     directory: .claude/settings.json or .codex/hooks.json there.
+
+    \b
+    Examples:
+      snapstore hooks install claude-code
+      snapstore hooks status codex --user
     """
 
 

@@ -19,7 +19,12 @@ from snapstore_cli.render.moves import Step
 
 @click.group(cls=Group, no_args_is_help=False)
 def op() -> None:
-    """Operations: every save, rewind, fork, rename, delete, undo is a move of a ref."""
+    """Operations: every save, rewind, fork, rename, delete, undo is a move of a ref.
+
+    \b
+    Examples:
+      snapstore op log -n 20
+    """
 
 
 @op.command("log")

@@ -15,7 +15,7 @@ from snapstore_cli.deep import with_room
 from snapstore_cli.homes import here
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import messages as rendered
-from snapstore_cli.render import turns, words
+from snapstore_cli.render import columns, turns, words
 from snapstore_cli.render.style import Look
 
 _LAST_MESSAGES = 4
@@ -101,14 +101,26 @@ def pick(run: Invocation, store: Store, leaving_out: tuple[str, ...] = ()) -> st
     if not listed:
         raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
     look = run.out.look
-    for number, info in enumerate(listed, 1):
-        name = look.style("name", info.name)
-        told = f"turn {info.turn}, {words.count(info.messages, 'message')}, {look.time(info.time)}"
-        click.echo(f"{number:>3}  {name}  {look.style('dim', told)}", err=True)
+    rows = [_picked(store, number, info, look) for number, info in enumerate(listed, 1)]
+    for line in columns.lines(rows, look):
+        click.echo(line, err=True)
     number = click.prompt(
         "session", type=click.IntRange(1, len(listed)), default=1, show_default=True, err=True
     )
     return listed[number - 1].name
+
+
+def _picked(store: Store, number: int, info: SessionInfo, look: Look) -> list[columns.Cell]:
+    """A session as the fields of a line to pick from."""
+    label = "" if info.problem else words.one_line(store.snapshot(info.head).label)
+    return [
+        ("dim", f"{number:>3}"),
+        ("name", info.name),
+        ("heading", f"turn {info.turn}"),
+        ("dim", look.time(info.time)),
+        ("", words.count(info.messages, "message")),
+        ("", label),
+    ]
 
 
 # --- as a page -----------------------------------------------------------------------------------

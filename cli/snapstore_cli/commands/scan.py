@@ -34,7 +34,7 @@ def scan(context: click.Context) -> None:
     """
     run: Invocation = context.obj
     look = Scan(run.store)
-    with Bar(run.settings) as bar:
+    with Bar(run.settings, amount=None) as bar:
         found = list(look.findings(bar.progress))
     if look.unread:
         run.out.warn(f"{count(look.unread, 'part')} could not be read; see `snapstore verify`")

@@ -18,7 +18,14 @@ from snapstore_cli.render import columns, words
 
 @click.group(cls=Group, no_args_is_help=False)
 def scratch() -> None:
-    """The scratchpad: keys and values that live outside the history and survive trimming."""
+    """The scratchpad: keys and values that live outside the history and survive trimming.
+
+    \b
+    Examples:
+      snapstore scratch set plan='"first the tests"'
+      snapstore scratch list
+      snapstore scratch summary
+    """
 
 
 @scratch.command("get")

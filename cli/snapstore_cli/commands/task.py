@@ -30,7 +30,14 @@ _ROLES: dict[str, Role] = {
 
 @click.group(cls=Group, no_args_is_help=False)
 def task() -> None:
-    """Tasks: phases that are recorded when they finish, and never run again after that."""
+    """Tasks: phases that are recorded when they finish, and never run again after that.
+
+    \b
+    Examples:
+      snapstore task run release.toml
+      snapstore task status release
+      snapstore task reset release upload
+    """
 
 
 @task.command("run")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
+from snapstore.ids import is_hex_prefix
 from snapstore_cli.render import words
 
 Role = Literal[
@@ -36,9 +38,16 @@ class Style:
 
     def __init__(self, on: bool) -> None:
         self.on = on
+        self.shortest: Callable[[str], int] | None = None
+        """Says how many digits of an id are enough to name it; the others are then dimmed."""
 
     def __call__(self, role: Role, text: str) -> str:
-        return f"\x1b[{_CODES[role]}m{text}\x1b[0m" if self.on and role and text else text
+        if not (self.on and role and text):
+            return text
+        if role == "id" and self.shortest is not None and is_hex_prefix(text):
+            enough = self.shortest(text)
+            return f"\x1b[33m\x1b[1m{text[:enough]}\x1b[0m\x1b[2m{text[enough:]}\x1b[0m"
+        return f"\x1b[{_CODES[role]}m{text}\x1b[0m"
 
 
 def wants_color(stream: TextIO, choice: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from snapstore import Snapshot
-from snapstore.textdiff import render_value, visible
+from snapstore.textdiff import first_line, render_value, visible
 from snapstore_cli.documents import Names
 from snapstore_cli.render import columns, words
 from snapstore_cli.render.columns import Cell
@@ -15,7 +15,7 @@ from snapstore_cli.render.style import Look
 def fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
     """A turn as the fields of a line: id, turn, time, label, messages added, who stands there."""
     added = snapshot.added()
-    told = [words.one_line(snapshot.label)] if snapshot.label else []
+    told = [words.one_line(snapshot.label)] if snapshot.label else _said(snapshot, added, look)
     standing = at.get(snapshot.id, ())
     cells: list[Cell] = [
         ("id", words.short(snapshot.id)),
@@ -56,8 +56,16 @@ def _graph_fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
         ("heading", f"turn {snapshot.turn}"),
         ("dim", look.time(snapshot.time)),
         ("name", f"({', '.join(names)})" if names else ""),
-        ("", words.one_line(snapshot.label)),
+        ("", words.one_line(snapshot.label) or "".join(_said(snapshot, snapshot.added(), look))),
     ]
+
+
+def _said(snapshot: Snapshot, added: int, look: Look) -> list[str]:
+    """On a terminal, what stands in for a label: the first message that the turn added."""
+    if look.width is None or not added:
+        return []
+    message = snapshot.history[len(snapshot.history) - added]
+    return [words.one_line(first_line(message, look.width).removeprefix("user: "))]
 
 
 def _short_fields(snapshot: Snapshot, at: Names) -> Sequence[Cell]:

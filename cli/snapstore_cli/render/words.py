@@ -38,6 +38,14 @@ def ago(then: datetime, now: datetime) -> str:
     return f"{then.astimezone(UTC):%Y-%m-%d}"
 
 
+def duration(seconds: float) -> str:
+    """A length of time for people: ``8 s``, ``2 min``, ``3 h``."""
+    for limit, step, unit in ((90, 1, "s"), (5400, 60, "min")):
+        if seconds < limit:
+            return f"{max(1, round(seconds / step))} {unit}"
+    return f"{round(seconds / 3600):,} h"
+
+
 def count(number: int, noun: str) -> str:
     """A number and its noun: ``1 message``, ``2 messages``, ``1,200 replies``."""
     plural = f"{noun[:-1]}ies" if noun.endswith("ply") else f"{noun}s"

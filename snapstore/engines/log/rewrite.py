@@ -194,9 +194,8 @@ class Rewrite:
 
     def _left_alone(self) -> set[int] | None:
         """The segments that stay as they are; None when all may."""
-        seen: set[bytes] = set()
         segments = self._log.segments
-        whole = {s.number for s in segments if self._stays_whole(s, seen)}
+        whole = {s.number for s in segments if self._stays_whole(s)}
         packed = {s.number for s in segments if s.is_packed()}
         loose = sum(s.end for s in segments if s.number not in packed)
         if loose < WORTHWHILE:
@@ -204,17 +203,13 @@ class Rewrite:
         settled = {s.number for s in segments if s.number in packed and s.end >= SETTLED}
         return whole & settled
 
-    def _stays_whole(self, segment: Segment, seen: set[bytes]) -> bool:
-        """Whether nothing of a segment goes; seen: the objects of those before."""
-        whole = True
-        for _, opened in self._batches(segment):
-            ids = opened.ids()
-            whole = whole and seen.isdisjoint(ids) and all(map(self._selection.keeps, ids))
-            whole = whole and all(
-                self._selection.becomes(move) == move for move in moves_in(opened)
-            )
-            seen.update(ids)
-        return whole
+    def _stays_whole(self, segment: Segment) -> bool:
+        """Whether nothing of a segment goes."""
+        return all(
+            all(map(self._selection.keeps, opened.ids()))
+            and all(self._selection.becomes(move) == move for move in moves_in(opened))
+            for _, opened in self._batches(segment)
+        )
 
     def _batches(self, segment: Segment, start: int = 0) -> Iterator[tuple[int, Batch]]:
         """The batches of a segment that are to be copied, from an offset on."""

@@ -255,7 +255,11 @@ class Lookup:
             reaching = self._reaching(holder)
             if reaching is None:  # merged or collected since this handle opened it
                 self._shelf.forget(holder)
-                self.locate([object_id])
+                if not self.locate([object_id]):
+                    raise Unreachable(
+                        "something that is referred to was collected since it was read",
+                        hint="open the store again and repeat: it is uploaded once more",
+                    )
                 missing.add(object_id)
             else:
                 refs.update((ref.id, ref) for ref in reaching.packs)

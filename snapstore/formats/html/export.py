@@ -18,9 +18,7 @@ REDACTED = Redaction(redact, redact_bytes)
 """Secrets taken out of everything that goes out."""
 
 
-def export(
-    store: Store, shown: Branches, title: str, *, redacted: bool = True
-) -> Iterator[bytes]:
+def export(store: Store, shown: Branches, title: str, *, redacted: bool = True) -> Iterator[bytes]:
     """The page of these lines in pieces; at no time is more than a few of them in memory.
 
     Raises ObjectMissing or Corrupt only when nothing of a line can be read.

@@ -5,13 +5,15 @@ const CONTEXT = 3;
 
 /** Pairs of a sign (" ", "-", "+") and a line. */
 function lineDiff(before, after) {
-  const old = before ? before.split("\n") : [], now = after ? after.split("\n") : [];
+  const bothEnd = before.endsWith("\n") && after.endsWith("\n");
+  const lines = (text) => (text ? (bothEnd ? text.slice(0, -1) : text).split("\n") : []);
+  const old = lines(before), now = lines(after);
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   let tail = 0;
   while (tail < old.length - head && tail < now.length - head
     && old[old.length - 1 - tail] === now[now.length - 1 - tail]) tail++;
-  const same = (lines) => lines.map((line) => [" ", line]);
+  const same = (some) => some.map((line) => [" ", line]);
   return [
     ...same(old.slice(0, head)),
     ...middle(old.slice(head, old.length - tail), now.slice(head, now.length - tail)),
@@ -63,22 +65,14 @@ function diffView(before, after) {
   });
   const box = h("pre", {class: "diff", tabindex: "0", "aria-label": "What changed"});
   let skipped = 0;
-  const gap = () => skipped && box.append(h("span", {class: "gap"}, `⋯ ${plural(skipped, "line")} alike\n`));
+  const gap = () => skipped && box.append(h("span", {class: "gap"}, `⋯ ${plural(skipped, "line")} alike`));
   lines.forEach(([sign, line], at) => {
     if (!near[at]) { skipped++; return; }
     gap();
     skipped = 0;
     const kind = sign === "+" ? "add" : sign === "-" ? "del" : "same";
-    box.append(h("span", {class: kind}, `${sign} ${line}\n`));
+    box.append(h("span", {class: kind}, `${sign} ${line}`));
   });
   gap();
   return box;
-}
-
-function diffCount(before, after) {
-  let added = 0, removed = 0;
-  for (const [sign] of lineDiff(before, after)) {
-    if (sign === "+") added++; else if (sign === "-") removed++;
-  }
-  return {added, removed};
 }

@@ -48,7 +48,7 @@ function filterOf(text) {
     if (field === "tool") return among(store.tools, (turn) => turn.tools);
     if (field === "path") return among(store.paths, (turn) => turn.files.map((cell) => cell[0]));
     if (field === "session") return (turn) => (turn.session || "").toLowerCase().includes(rest);
-    return (turn) => turn.title.toLowerCase().includes(rest) || turn.id.startsWith(rest)
+    return (turn) => turn.title.toLowerCase().includes(rest) || (rest.length >= 4 && turn.id.startsWith(rest))
       || turn.names.some((name) => name.toLowerCase().includes(rest));
   });
   return tests.length ? (turn) => tests.every((test) => test(turn)) : null;
