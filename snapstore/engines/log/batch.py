@@ -94,8 +94,6 @@ COMPRESS_FROM = 128
 COMPRESS_STRUCTURE_FROM = 2048
 """Below this, a block of hashes gains nothing that is worth the time of trying."""
 
-_RAW, _ZSTD, _ZSTD_DICT = 0, 1, 2
-
 
 class Header:
     """A verified header."""
@@ -294,20 +292,6 @@ class Batch:
         return [self._structured(slot) for slot in slots if self.kinds[slot] == kind]
 
 
-@dataclass(frozen=True, slots=True)
-class Density:
-    """How much time goes into making batches small."""
-
-    structure_level: int
-    content_level: int
-    block: int
-    """Content is cut into blocks of this size, so that reading one message inflates no more."""
-
-
-SAVING = Density(1, 3, MAX_BLOCK)
-"""While somebody waits for a save."""
-
-
 class Writer:
     """Makes batches. Not to be used by two threads at once: the compressor keeps state."""
 
@@ -398,38 +382,6 @@ def _ids(objects: Sequence[Obj], contents: int, joined: bytes) -> list[bytes]:
 
 slot_order = itemgetter(1)
 """Sort key that puts objects in the order of slots: by kind."""
-
-
-def _smaller(
-    raw: bytes, compressor: zstandard.ZstdCompressor, worthwhile: int = COMPRESS_FROM
-) -> tuple[int, bytes]:
-    if len(raw) >= worthwhile:
-        packed = compressor.compress(raw)
-        if len(packed) <= len(raw) * 0.9:
-            return _ZSTD, packed
-    return _RAW, raw
-
-
-class _Decompressors(threading.local):
-    """One for each thread: they keep state, and making one costs more than using it."""
-
-    def __init__(self) -> None:
-        self.zstd = zstandard.ZstdDecompressor()
-
-
-_mine = _Decompressors()
-
-
-def decompress(
-    stored: bytes, where: tuple[str, int], dictionary: Dictionary | None = None
-) -> bytes:
-    """Inflate a block. What it claims to become is checked before anything is allocated."""
-    try:
-        if zstandard.frame_content_size(stored) > MAX_BODY:
-            raise _bad("a block claims to inflate beyond all bounds", where)
-        return (dictionary or _mine.zstd).decompress(stored)
-    except zstandard.ZstdError as error:
-        raise _bad(f"a block does not inflate ({error})", where) from error
 
 
 def _bad(what: str, where: tuple[str, int]) -> Corrupt:
