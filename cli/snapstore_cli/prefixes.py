@@ -8,7 +8,7 @@ from snapstore.ids import MIN_PREFIX, SIZE
 
 
 def shortest(store: Store, digits: str) -> int:
-    """The fewest of these digits that no other snapshot of the store begins with; all if need be."""
+    """The fewest of these digits that no other snapshot begins with; all of them if need be."""
     for enough in range(MIN_PREFIX, len(digits)):
         prefix = bytes.fromhex(digits[:enough].ljust(2 * SIZE, "0"))
         found = (one for one, kind in store.engine.ids(prefix, enough) if kind == Kind.SNAPSHOT)

@@ -80,6 +80,7 @@ def test_gc_shows_what_nothing_reaches_and_removes_nothing(two_lines: Shell) -> 
         "objects": 0,
         "bytes": 0,
         "applied": False,
+        "freed": 0,
     }
     two_lines.ok("rewind", "a@1")
     two_lines.ok("delete", "b")
@@ -93,6 +94,75 @@ def test_gc_shows_what_nothing_reaches_and_removes_nothing(two_lines: Shell) -> 
     told = two_lines.ok("gc", "--json").json
     assert (told["objects"], told["bytes"]) == (1, len(b"left over"))
     assert two_lines.ok("gc", "--json").json == told
+
+
+def test_gc_applied_removes_what_it_showed(two_lines: Shell) -> None:
+    two_lines.ok("delete", "b")
+    two_lines.ok("rewind", "a@2")
+    shown = two_lines.ok("gc", "--grace", "0", "--json").json
+    done = two_lines.ok("gc", "--grace", "0", "--apply", "--json").json
+    assert shown["objects"] == done["objects"] > 0
+    assert done["applied"] is True
+    assert two_lines.ok("show", "a", "--json").json["turn"] == 2
+    assert two_lines("undo", "-s", "a").code == 1
+    assert two_lines.ok("verify", "--json").json["ok"] is True
+
+
+def test_a_time_that_is_none_is_a_usage_error(two_lines: Shell) -> None:
+    assert two_lines("gc", "--grace", "soon").code == 2
+    assert two_lines("forget").code == 2
+
+
+@pytest.mark.parametrize("how", [["--quick"], ["--read-data", "30"]])
+def test_verify_can_do_less(two_lines: Shell, how: list[str]) -> None:
+    assert two_lines.ok("verify", *how, "--json").json["ok"] is True
+
+
+def test_repair_shows_and_then_goes_on_with_what_is_whole(two_lines: Shell) -> None:
+    assert "nothing is damaged" in two_lines.ok("repair").out
+    path = segment(two_lines)
+    data = bytearray(path.read_bytes())
+    data[len(data) * 2 // 3] ^= 0xFF
+    path.write_bytes(data)
+    shown = two_lines.ok("repair", "--json").json
+    assert shown["applied"] is False and shown["damaged"][0]["path"] == str(path)
+    assert two_lines("verify").code == 5
+    two_lines.ok("repair", "--apply")
+    two_lines.ok("verify")
+    two_lines.save("after", "goes on")
+
+
+def test_doctor_says_that_all_is_well_or_what_to_do(two_lines: Shell) -> None:
+    assert all(line.startswith("ok") for line in two_lines.ok("doctor").lines[1:])
+    segment(two_lines).chmod(0o644)
+    told = two_lines("doctor", "--json")
+    assert told.code == 1
+    (ill,) = [sign for sign in told.json["signs"] if not sign["well"]]
+    assert "chmod" in ill["advice"]
+
+
+def test_doctor_tells_of_damage(two_lines: Shell) -> None:
+    (two_lines.store / "MANIFEST").write_bytes(b"{}")
+    told = two_lines("doctor")
+    assert told.code == 1
+    assert "repair" in told.out
+
+
+def test_recover_finds_nothing_in_a_store_that_was_only_used(two_lines: Shell) -> None:
+    two_lines.ok("delete", "b")
+    assert two_lines.ok("recover", "--json").json["sessions"] == []
+
+
+def test_forget_deletes_by_rule_and_undo_brings_back(two_lines: Shell) -> None:
+    two_lines.ok("switch", "b")
+    two_lines.save("c", "newest")
+    two_lines.ok("switch", "c")
+    shown = two_lines.ok("forget", "--keep-last", "2", "--dry-run", "--json").json
+    assert shown["deleted"] == ["a"]
+    two_lines.ok("forget", "--keep-last", "2")
+    assert two_lines("show", "a").code == 3
+    two_lines.ok("undo", "-s", "a")
+    two_lines.ok("show", "a")
 
 
 def test_reading_commands_leave_the_store_as_it_is(two_lines: Shell) -> None:

@@ -24,8 +24,8 @@ from snapstore.engines.log.batch import (
     TRAILER_SIZE,
     Batch,
     Writer,
-    decompress,
 )
+from snapstore.engines.log.codec import decompress
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.index import Index, load
 from snapstore.engines.log.layout import Manifest

@@ -60,7 +60,8 @@ def packs_small_stores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def text(n: int) -> bytes:
     """Messages that have something in common, and something of their own."""
-    return b'{"role": "user", "content": "%d %s"}' % (n, random.Random(n).randbytes(200).hex().encode())
+    own = random.Random(n).randbytes(200).hex()
+    return f'{{"role": "user", "content": "{n} {own}"}}'.encode()
 
 
 def filled(engine: LogEngine, turns: int = 30) -> list[Obj]:
@@ -310,7 +311,8 @@ def _check(root: Path, objects: list[Obj], gone: Obj, moves: list[Move]) -> None
     again = LogEngine(root, disk=QuickDisk())
     assert again.read_many([o.id for o in staying]) == staying
     assert list(again.reflog()) == [later, *moves]
-    assert set(Layout(root).segments_on_disk()) == set(Manifest.read(Layout(root).manifest).segments)
+    named = Manifest.read(Layout(root).manifest).segments
+    assert set(Layout(root).segments_on_disk()) == set(named)
     assert not list((root / "log").glob("*.new"))
     again.close()
 

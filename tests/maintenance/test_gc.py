@@ -156,7 +156,8 @@ class TestFiles:
         with pytest.raises(NothingToDo):
             store.undo("a")
         files = store.session("a").head.files  # type: ignore[union-attr]
-        assert files is not None and store.objects.content(bytes.fromhex(files["file"].id)) == b"first"
+        assert files is not None
+        assert store.objects.content(bytes.fromhex(files["file"].id)) == b"first"
 
 
 class TestImports:

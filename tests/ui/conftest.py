@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,8 @@ import pytest
 from chronicle import page_of, shown_store
 
 playwright: Any = None
-try:
+with suppress(ImportError):
     from playwright import sync_api as playwright
-except ImportError:
-    pass
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = [

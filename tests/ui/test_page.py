@@ -227,7 +227,8 @@ CONTRAST = """(() => {
   const bad = [];
   for (const element of document.body.querySelectorAll("*")) {
     const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    if (!own || !element.checkVisibility() || element.closest("svg, #status, noscript, script")) continue;
+    const skipped = element.closest("svg, #status, noscript, script");
+    if (!own || skipped || !element.checkVisibility()) continue;
     const [a, b] = [light(rgb(getComputedStyle(element).color)), light(ground(element))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push(`${element.className || element.tagName} ${ratio.toFixed(2)}`);
@@ -235,7 +236,8 @@ CONTRAST = """(() => {
   return [...new Set(bad)].join("; ");
 })()"""
 
-UNNAMED = """(() => [...document.querySelectorAll("button, a[href], input, select, [role=region], svg[role=img], img")]
+CONTROLS = "button, a[href], input, select, [role=region], svg[role=img], img"
+UNNAMED = f"""(() => [...document.querySelectorAll("{CONTROLS}")]
   .filter((e) => e.checkVisibility() && !(e.getAttribute("aria-label") || e.innerText || e.alt
     || (e.labels && e.labels.length)))
   .map((e) => e.outerHTML.slice(0, 80)).join("; "))()"""

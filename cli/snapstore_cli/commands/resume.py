@@ -14,8 +14,8 @@ from snapstore_cli.command import Command
 from snapstore_cli.deep import with_room
 from snapstore_cli.homes import here
 from snapstore_cli.invocation import Invocation
-from snapstore_cli.render import messages as rendered
 from snapstore_cli.render import columns, turns, words
+from snapstore_cli.render import messages as rendered
 from snapstore_cli.render.style import Look
 
 _LAST_MESSAGES = 4

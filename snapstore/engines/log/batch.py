@@ -57,10 +57,8 @@ lies in the same batch as what it points at.
 from __future__ import annotations
 
 import struct
-import threading
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
 
@@ -68,7 +66,16 @@ import zstandard
 from blake3 import blake3
 
 from snapstore.engine import Kind, Obj
-from snapstore.engines.log.dictionary import Dictionary
+from snapstore.engines.log.codec import (
+    RAW,
+    SAVING,
+    ZSTD,
+    ZSTD_DICT,
+    Density,
+    Dictionary,
+    decompress,
+    smaller,
+)
 from snapstore.errors import Corrupt, UnsupportedFormat
 
 MAGIC, END = b"snpB", b"Bpns"
@@ -88,9 +95,7 @@ CHAIN_SIZE = 6
 
 MAX_BODY = 1 << 30
 """No body is longer; a header that says so is damaged, so nothing is allocated for it."""
-MAX_BLOCK = 64 << 10
 MAX_PER_BLOCK = 4096
-COMPRESS_FROM = 128
 COMPRESS_STRUCTURE_FROM = 2048
 """Below this, a block of hashes gains nothing that is worth the time of trying."""
 
@@ -197,11 +202,11 @@ class Batch:
         entry, start = self._blocks[block]
         stored = self.data[start : start + (entry >> 2)]
         codec = entry & 3
-        if codec == _RAW:
+        if codec == RAW:
             return stored
-        if codec == _ZSTD_DICT and block and self._dictionary is not None:
+        if codec == ZSTD_DICT and block and self._dictionary is not None:
             return decompress(stored, self.where, self._dictionary())
-        if codec != _ZSTD:
+        if codec != ZSTD:
             raise _bad(f"a block says codec {codec}, which it cannot have", self.where)
         return decompress(stored, self.where)
 
@@ -305,7 +310,7 @@ class Writer:
             self._good = zstandard.ZstdCompressor(level=level, write_content_size=True)
         else:
             self._good = dictionary.compressor(density.content_level)
-        self._codec = _ZSTD if dictionary is None else _ZSTD_DICT
+        self._codec = ZSTD if dictionary is None else ZSTD_DICT
 
     def pack(
         self,
@@ -335,7 +340,7 @@ class Writer:
             *_ids(objects, contents, joined),
             joined,
         ))  # fmt: skip
-        blocks.insert(0, _smaller(structure, self._fast, COMPRESS_STRUCTURE_FROM))
+        blocks.insert(0, smaller(structure, self._fast, COMPRESS_STRUCTURE_FROM))
         table = struct.pack(f"<{len(blocks)}I", *[len(data) << 2 | codec for codec, data in blocks])
         body = b"".join((table, *[data for _, data in blocks]))
         if len(body) > MAX_BODY:
@@ -365,8 +370,8 @@ class Writer:
         return blocks, counts
 
     def _content_block(self, payloads: list[bytes]) -> tuple[int, bytes]:
-        codec, data = _smaller(b"".join(payloads), self._good)
-        return (self._codec if codec == _ZSTD else codec), data
+        codec, data = smaller(b"".join(payloads), self._good)
+        return (self._codec if codec == ZSTD else codec), data
 
 
 def _ids(objects: Sequence[Obj], contents: int, joined: bytes) -> list[bytes]:

@@ -24,8 +24,8 @@ from blake3 import blake3
 from snapstore.disk import Disk
 from snapstore.engine import Kind, Move, Obj
 from snapstore.engines.log import batch as fmt
-from snapstore.engines.log.batch import Density, Writer, slot_order
-from snapstore.engines.log.dictionary import Dictionary, train
+from snapstore.engines.log.batch import Writer, slot_order
+from snapstore.engines.log.codec import PACKED, Dictionary, train
 from snapstore.engines.log.index import (
     Cover,
     Entries,
@@ -39,8 +39,6 @@ from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.records import encode_move
 from snapstore.engines.log.segment import ZERO_DIGEST
 
-PACKED = Density(structure_level=9, content_level=9, block=256 << 10)
-"""Higher levels make it a few percent smaller and take twenty times as long."""
 BATCH = 1 << 20
 """Raw bytes in a batch; all of it is read and hashed to read one message."""
 BATCH_RECORDS = 1024

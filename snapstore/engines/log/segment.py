@@ -19,7 +19,7 @@ import zstandard
 from snapstore.disk import Disk
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Batch
-from snapstore.engines.log.dictionary import Dictionary
+from snapstore.engines.log.codec import Dictionary
 from snapstore.engines.log.index import (
     Cover,
     Entries,

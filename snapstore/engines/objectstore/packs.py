@@ -24,6 +24,7 @@ from blake3 import blake3
 from snapstore.engine import Kind, Obj
 from snapstore.engines.log import batch
 from snapstore.engines.log.batch import HEADER_SIZE, TRAILER_SIZE, Batch, Header, Writer
+from snapstore.engines.log.codec import decompress
 from snapstore.errors import Corrupt
 from snapstore.ids import object_id
 
@@ -211,4 +212,4 @@ class Pack(Batch):
         first, part = self._part
         at_hand = first <= start and end <= first + len(part)
         stored = part[start - first : end - first] if at_hand else self._fetch(start, end)
-        return batch.decompress(stored, self.where) if entry & 3 else stored
+        return decompress(stored, self.where) if entry & 3 else stored

@@ -1,0 +1,47 @@
+"""What a terminal is shown beyond plain fields: what was asked, and how short an id may be."""
+
+from __future__ import annotations
+
+import pytest
+from shell import Shell, plain
+
+from snapstore_cli.prefixes import shortest
+
+
+@pytest.mark.parametrize("how", [(), ("--graph",)])
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_turn_without_a_label_shows_what_was_asked(
+    shell: Shell, how: tuple[str, ...], columns: int
+) -> None:
+    shell.save("a", {"role": "user", "content": "Why does it fail?"})
+    (line,) = plain(shell.ok("log", "a", *how, columns=columns).lines)
+    assert "Why" in line and len(line) <= columns
+    assert "Why does it fail?" not in shell.ok("log", "a").out
+
+
+def test_the_digits_that_are_enough_for_an_id_stand_out(shell: Shell) -> None:
+    saved = shell.save("a", {"role": "user", "content": "x"})
+    line = shell.ok("log", "a", columns=80).out
+    assert f"\x1b[1m{saved[:4]}\x1b[0m\x1b[2m{saved[4:12]}\x1b[0m" in line
+    assert shell.ok("show", saved[:4], "--json").json["id"] == saved
+
+
+def test_so_many_digits_are_enough_and_one_less_is_not(shell: Shell) -> None:
+    ids = [shell.save("a", {"role": "user", "content": str(n)}) for n in range(5)]
+    with shell.open() as store:
+        for one in ids:
+            enough = shortest(store, one)
+            assert sum(other.startswith(one[:enough]) for other in ids) == 1
+            assert enough == 4 or sum(o.startswith(one[: enough - 1]) for o in ids) > 1
+
+
+def test_no_color_means_no_marks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.save("a", {"role": "user", "content": "x"})
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in shell.ok("log", "a", columns=80).out
+
+
+def test_the_sessions_to_pick_from_are_aligned(two_lines: Shell) -> None:
+    told = two_lines("resume", stdin="", columns=80).err
+    rows = [line for line in plain(told.splitlines()) if "turn" in line]
+    assert len({row.index("turn ") for row in rows}) == 1
