@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chronicle import ATTACK, page_of
+from chronicle import ATTACK, page_of, told
 from conftest import Browser, Seen, written
 from test_payload import grown
+
+import snapstore
 
 pytestmark = pytest.mark.browser
 
@@ -36,6 +38,22 @@ def test_the_history_shows_sessions_and_folds_what_was_left_behind(seen: Seen) -
     assert rows.filter(has_text="fork").count()
     row(seen, "2 turns left behind").click()
     row(seen, "question 6").wait_for()
+
+
+def test_lines_that_an_import_found_are_folded_too(browser: Browser, tmp_path: Path) -> None:
+    store = snapstore.open("memory://")
+    live = store.session("chat")
+    told(live, 1)
+    for n in range(12):
+        told(store.fork(store.resolve("chat@1"), f"chat/branch-{n}"), 100 + n)
+    told(live, 2)
+    path = tmp_path / "page.html"
+    path.write_bytes(page_of(store))
+    with browser.open(path.as_uri()) as seen:
+        assert seen.page.locator("#rows .fold").count() == 12
+        assert seen.page.locator("#rows .row:not(.fold)").count() == 2
+        row(seen, "1 turn in chat/branch-7").click()
+        row(seen, "question 107").wait_for()
 
 
 def test_a_turn_shows_the_call_beside_its_result_and_folds_the_thought(seen: Seen) -> None:
@@ -64,9 +82,9 @@ def test_a_turn_offers_the_commands_that_go_to_it(seen: Seen) -> None:
     row(seen, "question 4").click()
     seen.page.locator(".turn", has_text="answer 4").wait_for()
     seen.page.get_by_text("Commands").click()
-    told = seen.page.locator(".command code").all_inner_texts()
-    assert told[:2] == ["snapstore rewind main@4", "snapstore fork main@4 NEW-NAME"]
-    assert re.fullmatch(r"snapstore diff [0-9a-f]{16} [0-9a-f]{16}", told[2])
+    offered = seen.page.locator(".command code").all_inner_texts()
+    assert offered[:2] == ["snapstore rewind main@4", "snapstore fork main@4 NEW-NAME"]
+    assert re.fullmatch(r"snapstore diff [0-9a-f]{16} [0-9a-f]{16}", offered[2])
     seen.page.get_by_role("button", name="Copy the command that rewinds").click()
     seen.page.get_by_role("status").filter(has_text="snapstore rewind main@4").wait_for()
 

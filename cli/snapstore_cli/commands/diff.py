@@ -9,6 +9,7 @@ import click
 from snapstore.diff import Diff, MapDiff
 from snapstore_cli import documents
 from snapstore_cli.command import Command
+from snapstore_cli.commands import html_page
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import difference
 
@@ -40,6 +41,8 @@ def parts_option(context: click.Context, option: click.Parameter, value: str | N
 )
 @click.option("--side-by-side", is_flag=True, help="Two columns.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when they differ.")
+@click.option("--html", metavar="FILE", help="Write a page for a browser, secrets taken out.")
+@click.option("--no-redact", is_flag=True, help="Of --html: leave secrets in.")
 @click.pass_context
 def diff(
     context: click.Context,
@@ -49,6 +52,8 @@ def diff(
     only: set[str],
     side_by_side: bool,
     exit_code: bool,
+    html: str | None,
+    no_redact: bool,
 ) -> None:
     """What two turns or two sessions did since they parted.
 
@@ -61,6 +66,7 @@ def diff(
       snapstore diff fix-login@2 fix-login@5 --stat
       snapstore diff try-redis --only scratchpad
       snapstore diff a b --exit-code --json
+      snapstore diff fix-login try-redis --html compared.html
     """
     run: Invocation = context.obj
     ours = run.turn(left)
@@ -68,7 +74,9 @@ def diff(
     found = run.store.diff(ours, theirs)
     equal = _equal(found, only)
     name = right or run.session_name
-    if run.out.json:
+    if html is not None:
+        html_page.diff_page(run, left, right, html, not no_redact)
+    elif run.out.json:
         run.out.document(_document(found, documents.names(run.store), equal))
     elif stat:
         run.out.lines(difference.stat(found, left, name, only))

@@ -1,12 +1,14 @@
-"""The part of snapstore export that writes the timeline as one page for a browser."""
+"""The parts of snapstore export and diff that write a page for a browser."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snapstore import InvalidInput
 from snapstore.disk import DISK
+from snapstore.revisions import Revision
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render.words import count, size
 
@@ -22,26 +24,51 @@ def export_page(
     """Write the page of one line, as it stood after a turn, or of the whole store."""
     from snapstore.formats.html import branches, export
 
-    shown, title = (branches(run.store), "snapstore") if everything else _line(run, rev)
+    if everything:
+        shown, title = branches(run.store), "snapstore"
+    else:
+        found = run.revision(rev)
+        shown, title = _lines([found]), _name(found)
     pieces = export(run.store, shown, title, redacted=redacted)
-    if output in (None, "-"):
-        if run.out.json:
-            raise InvalidInput("a page on stdout leaves no room for JSON", hint="name a file: -o")
+    if output not in (None, "-"):
+        _write(run, Path(str(output)), pieces, redacted, count(len(shown.named), "line"))
+    elif run.out.json:
+        raise InvalidInput("a page on stdout leaves no room for JSON", hint="name a file: -o")
+    else:
         run.out.raw(pieces)
-        return
-    path = Path(str(output))
+
+
+def diff_page(run: Invocation, left: str, right: str | None, output: str, redacted: bool) -> None:
+    """Write the page of two lines, which opens with their comparison."""
+    from snapstore.formats.html import export
+
+    sides = run.revision(left), run.revision(right)
+    title = " and ".join(map(_name, sides))
+    start = "/".join(["compare", *(side.snapshot.id[:16] for side in sides)])
+    pieces = export(run.store, _lines(sides), title, redacted=redacted, start=start)
+    _write(run, Path(output), pieces, redacted, title)
+
+
+def _name(found: Revision) -> str:
+    return found.session or found.snapshot.id[:12]
+
+
+def _lines(found: Sequence[Revision]) -> Branches:
+    """The lines of turns, and nothing that came after them. Of two turns of one session the later
+    bears its name."""
+    from snapstore.formats.html import Branches, Named
+
+    latest = {_name(one): one for one in sorted(found, key=lambda one: one.snapshot.turn)}
+    named = tuple(Named(name, one.snapshot.raw_id) for name, one in latest.items())
+    heads = {one.head for one in named}
+    others = (one.snapshot.raw_id for one in found if one.snapshot.raw_id not in heads)
+    return Branches(named, tuple(others))
+
+
+def _write(run: Invocation, path: Path, pieces: Iterable[bytes], redacted: bool, what: str) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"{path.parent} is no directory")
     DISK.write_pieces(path, pieces)
     held = path.stat().st_size
     facts = {"format": FORMAT, "path": str(path), "bytes": held, "redacted": redacted}
-    run.result(facts, f"{path}: {count(len(shown.named), 'session or tag')}, {size(held)}")
-
-
-def _line(run: Invocation, rev: str | None) -> tuple[Branches, str]:
-    """The line of one turn, and nothing that came after it."""
-    from snapstore.formats.html import Branches, Named
-
-    found = run.revision(rev)
-    name = found.session or found.snapshot.id[:12]
-    return Branches((Named(name, found.snapshot.raw_id),)), name
+    run.result(facts, f"{path}: {what}, {size(held)}")

@@ -114,7 +114,7 @@ def _picked(store: Store, number: int, info: SessionInfo, look: Look) -> list[co
     """A session as the fields of a line to pick from."""
     label = "" if info.problem else words.one_line(store.snapshot(info.head).label)
     return [
-        ("dim", f"{number:>3}"),
+        ("", f"{number:>3}"),
         ("name", info.name),
         ("heading", f"turn {info.turn}"),
         ("dim", look.time(info.time)),

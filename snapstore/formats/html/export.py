@@ -18,10 +18,13 @@ REDACTED = Redaction(redact, redact_bytes)
 """Secrets taken out of everything that goes out."""
 
 
-def export(store: Store, shown: Branches, title: str, *, redacted: bool = True) -> Iterator[bytes]:
+def export(
+    store: Store, shown: Branches, title: str, *, redacted: bool = True, start: str = ""
+) -> Iterator[bytes]:
     """The page of these lines in pieces; at no time is more than a few of them in memory.
 
-    Raises ObjectMissing or Corrupt only when nothing of a line can be read.
+    ``start`` is the view that it opens with, the history if none is named. What cannot be read
+    is told in its place.
     """
     payload = Payload(store, REDACTED if redacted else None)
 
@@ -31,4 +34,4 @@ def export(store: Store, shown: Branches, title: str, *, redacted: bool = True) 
         engine = store.engine.stats()
         yield "index", payload.index(shown, {"objects": engine.objects, "bytes": engine.bytes})
 
-    yield from page(title, data())
+    yield from page(title, data(), start=start)

@@ -56,12 +56,16 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def page(title: str, data: Iterable[tuple[str, bytes]], *, live: bool = False) -> Iterator[bytes]:
+def page(
+    title: str, data: Iterable[tuple[str, bytes]], *, live: bool = False, start: str = ""
+) -> Iterator[bytes]:
     """The page in pieces, as its data comes: pairs of a name and of compressed bytes.
 
-    A page without an ``index`` in its data asks the server that it came from.
+    A page without an ``index`` in its data asks the server that it came from. ``start`` is the view
+    that it opens with, as it stands behind # in its address.
     """
     text = _source("index.html").replace("{{title}}", escape(title))
+    text = text.replace("{{start}}", escape(start))
     text = text.replace("{{policy}}", escape(policy(live=live)))
     top, _, rest = text.partition(_STYLE)
     body, _, end = rest.partition(_DATA)

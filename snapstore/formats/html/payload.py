@@ -12,7 +12,7 @@ The index is an object
 A row tells what a turn changed, so that a page grows with what is new and not with turns times
 length:
 
-    [parent row, id, milliseconds, title, is label,
+    [parent row, id, milliseconds, title, is label of its own,
      keep, [first, count, ...],             messages: the first ``keep`` of the parent's, then these
      [[key, value or -1], ...],             scratchpad: -1 for what was taken out
      [[path, kind, mode, size, content], ...]   files: [path] alone for what was deleted
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 ID_DIGITS = 16
 """Digits of an id in a page: enough for every command to know the turn by."""
+
+
+_ALIKE = 40
+"""Characters by which a label is known to be the beginning of what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,11 @@ class Payload:
             ),
         )
         label = visible(self._redaction.value(record.label)).strip()
+        # Many harnesses and imports make a label of the question, which is then no news.
+        is_news = bool(label) and messages.title[:_ALIKE] != label[:_ALIKE]
         told = [
             label or messages.title,
-            int(bool(label)),
+            int(is_news),
             messages.keep,
             messages.runs,
             scratchpad.cells,

@@ -103,6 +103,8 @@ async function start() {
   $("#help").addEventListener("click", () => $("#keys").showModal());
   addEventListener("keydown", keys);
   addEventListener("hashchange", show);
+  const {start} = document.documentElement.dataset;
+  if (start && !location.hash) history.replaceState(null, "", `#/${start}`);
   await show();
   document.documentElement.dataset.ready = "yes";
   if (live) follow();

@@ -41,26 +41,38 @@ function placed(root, order) {
   }
 }
 
-/** Branches that nothing stands on become one row each, and so does the middle of a long run. */
+// What an import calls the lines that it found beside the live one.
+const BESIDE = /\/(branch|sidechain)-\d+$/;
+
+/** Why a side branch is folded; null when it is shown. */
+function whyFolded(turns) {
+  const names = turns.flatMap((turn) => turn.names);
+  if (!names.length) return "left behind";
+  return names.every((name) => BESIDE.test(name)) ? `in ${names.join(", ")}` : null;
+}
+
+/** Branches that nothing stands on, or only an import, become one row each, and so does the middle
+    of a long run. */
 function folded(order, opened) {
   const out = [];
   for (let at = 0; at < order.length;) {
     const {turn, lane, isSide} = order[at];
-    if (isSide && !turn.lives) {
-      const end = at + turn.weight;
-      const turns = order.slice(at, end).map((entry) => entry.turn);
-      const key = `behind${turn.id}`;
-      if (!opened.has(key)) out.push({fold: key, turns, lane, isSide, text: `${plural(turns.length, "turn")} left behind`});
-      else out.push(...order.slice(at, end));
-      at = end;
-      continue;
+    const key = `side${turn.id}`;
+    if (isSide && !opened.has(key)) {
+      const turns = order.slice(at, at + turn.weight).map((entry) => entry.turn);
+      const why = whyFolded(turns);
+      if (why) {
+        out.push({fold: key, turns, lane, isSide, text: `${plural(turns.length, "turn")} ${why}`});
+        at += turn.weight;
+        continue;
+      }
     }
     const end = runEnd(order, at);
-    const key = `run${turn.id}`;
-    if (end - at > LONG && !opened.has(key)) {
+    const run = `run${turn.id}`;
+    if (end - at > LONG && !opened.has(run)) {
       const hidden = order.slice(at + LONG_END, end - LONG_TOP);
       out.push(...order.slice(at, at + LONG_END));
-      out.push({fold: key, turns: hidden.map((entry) => entry.turn), lane, isSide: false,
+      out.push({fold: run, turns: hidden.map((entry) => entry.turn), lane, isSide: false,
         text: `${plural(hidden.length, "turn")} more`});
       out.push(...order.slice(end - LONG_TOP, end));
     } else {

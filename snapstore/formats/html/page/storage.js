@@ -39,28 +39,29 @@ function kindBars(unique) {
   }));
 }
 
-const WIDE = 900, HIGH = 260, LEFT = 64, BOTTOM = 26;
+const WIDEST = 900, HIGH = 260, LEFT = 64, BOTTOM = 26;
 
 /** Both sums on a scale of powers of ten: one grows with the turns, the other with their square. */
 function curve(turns) {
   if (!turns.length) return h("p", {class: "quiet"}, "No turns.");
+  const wide = Math.max(340, Math.min(WIDEST, innerWidth - 28));
   let unique = 0, logical = 0;
   const points = turns.map((turn) => [unique += sum(turn.fresh), logical += sum(turn.whole)]);
   const low = Math.floor(Math.log10(Math.max(1, Math.min(...points[0].filter(Boolean), unique))));
   const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(10, unique, logical))));
-  const x = (at) => LEFT + ((WIDE - LEFT - 8) * at) / Math.max(1, turns.length - 1);
+  const x = (at) => LEFT + ((wide - LEFT - 8) * at) / Math.max(1, turns.length - 1);
   const y = (bytes) => HIGH - BOTTOM - ((HIGH - BOTTOM - 8) * (Math.log10(Math.max(1, bytes)) - low)) / (high - low);
   const every = Math.max(1, Math.floor(points.length / 600));
   const kept = points.map((point, at) => [at, point]).filter(([at]) => at % every === 0 || at === points.length - 1);
   const path = (which) => kept.map(([at, point], n) => `${n ? "L" : "M"}${x(at).toFixed(1)} ${y(point[which]).toFixed(1)}`).join("");
-  const picture = s("svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, class: "curve", role: "img",
+  const picture = s("svg", {viewBox: `0 0 ${wide} ${HIGH}`, class: "curve", role: "img",
     "aria-label": `After ${turns.length} turns ${size(unique)} unique against ${size(logical)} as whole copies`});
   for (let power = low; power <= high; power++) {
-    picture.append(s("line", {x1: LEFT, x2: WIDE - 8, y1: y(10 ** power), y2: y(10 ** power), class: "axis"}),
+    picture.append(s("line", {x1: LEFT, x2: wide - 8, y1: y(10 ** power), y2: y(10 ** power), class: "axis"}),
       s("text", {x: LEFT - 8, y: y(10 ** power) + 4, "text-anchor": "end"}, size(10 ** power)));
   }
   picture.append(s("text", {x: LEFT, y: HIGH - 6}, `turn ${turns[0].number}`),
-    s("text", {x: WIDE - 8, y: HIGH - 6, "text-anchor": "end"}, plural(turns.length, "turn")),
+    s("text", {x: wide - 8, y: HIGH - 6, "text-anchor": "end"}, plural(turns.length, "turn")),
     s("path", {d: path(1), class: "logical"}), s("path", {d: path(0), class: "unique"}));
   return h("figure", {}, picture, h("figcaption", {}, h("span", {class: "key unique"}, "unique bytes"), h("span", {class: "key logical"}, "as whole copies")));
 }

@@ -1,8 +1,12 @@
 // One turn: what was asked and answered, tool calls beside their results, files, scratchpad.
 
+const MOST_FORKS = 6;
+
 async function turnView(turn) {
   const box = h("article", {class: "turn", "aria-label": `Turn ${turn.number}`}, turnHead(turn));
   const said = await Promise.all(addedMessages(turn).map(value));
+  const dropped = turn.parent ? messageCount(turn.parent) - turn.keep : 0;
+  if (dropped) box.append(h("p", {class: "note"}, `${plural(dropped, "message")} of the turn before went out of the history here.`));
   if (said.length) box.append(h("section", {"aria-label": "Messages"}, messages(said)));
   else box.append(h("p", {class: "quiet"}, "No message was added in this turn."));
   if (turn.files.length) box.append(h("section", {}, h("h3", {}, "Files"), filesOf(turn)));
@@ -15,7 +19,8 @@ function turnHead(turn) {
   const last = store.named.find((one) => one.name === turn.session);
   const facts = [
     turn.parent ? h("span", {}, "after ", turnLink(turn.parent)) : "the first of its line",
-    ...turn.children.slice(0, 6).map((child) => h("span", {}, turn.children.length > 1 ? "forks to " : "before ", turnLink(child))),
+    ...turn.children.slice(0, MOST_FORKS).map((child) => followed(turn, child)),
+    turn.children.length > MOST_FORKS && `${turn.children.length - MOST_FORKS} more forks`,
     last && last.turn !== turn && h("a", {href: `#/compare/${turn.id}/${last.turn.id}`}, `compare with ${turn.session}`),
     turn.parent && h("a", {href: `#/compare/${turn.parent.id}/${turn.id}`}, "compare with the turn before"),
   ];
@@ -26,6 +31,12 @@ function turnHead(turn) {
       !turn.alive && chip("left behind", "warn")),
     h("p", {class: "facts"}, facts.filter(Boolean).map((one) => h("span", {class: "fact"}, one))),
     commands(turn));
+}
+
+function followed(turn, child) {
+  const where = child.session || "left behind";
+  if (turn.children.length === 1) return h("span", {}, "before ", turnLink(child));
+  return h("span", {}, "forks to ", turnLink(child, `turn ${child.number} (${where})`));
 }
 
 function commands(turn) {
