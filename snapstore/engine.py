@@ -20,7 +20,7 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from snapstore.errors import RefMoved
+from snapstore.errors import Corrupt, RefMoved
 
 
 class Kind(enum.IntEnum):
@@ -115,8 +115,14 @@ Progress = Callable[[int, int], None]
 class Engine(Protocol):
     """Where objects and refs live."""
 
-    warnings: tuple[str, ...]
-    """What the user of this engine should know, such as a network file system below it."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user of this engine should know, such as a network file system below it."""
+
+    @property
+    def cut_off(self) -> Corrupt | None:
+        """The damage that hides what was saved last, when there is any: what is read meanwhile is
+        known to be older than what was acknowledged."""
 
     def exists(self) -> bool:
         """Whether the store has been made."""

@@ -32,7 +32,7 @@ class SavedHistory(Sequence[Any]):
     def __init__(self, objects: Objects, tip: bytes | None) -> None:
         self._objects = objects
         self._tip = tip
-        self._kept = objects.lists.length(tip)
+        self._kept = self._saved = objects.lists.length(tip)
         self._tail: list[_Item] = []
 
     def __len__(self) -> int:
@@ -197,14 +197,14 @@ class History(SavedHistory, MutableSequence[Any]):
     def reset(self, tip: bytes | None) -> None:
         """Show another saved list, without any changes."""
         self._tip = tip
-        self._kept = self._objects.lists.length(tip)
+        self._kept = self._saved = self._objects.lists.length(tip)
         self._tail = []
 
     @property
     def changed(self) -> bool:
         """Whether it differs from the saved list."""
         self._keep_what_is_equal()
-        return bool(self._tail) or self._kept != self._objects.lists.length(self._tip)
+        return bool(self._tail) or self._kept != self._saved
 
     def stage(self, stage: Stage) -> bytes | None:
         """Stage what is new; the tip of the list as it is now."""
@@ -218,8 +218,7 @@ class History(SavedHistory, MutableSequence[Any]):
 
     def _keep_what_is_equal(self) -> None:
         """Whoever assigns the whole history each turn still shares what did not change."""
-        length = self._objects.lists.length(self._tip)
-        if self._kept == length:
+        if self._kept == self._saved:
             return
         saved = self._objects.lists.slice(self._tip, self._kept, self._kept + len(self._tail))
         equal = 0

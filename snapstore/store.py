@@ -102,6 +102,12 @@ class Store:
             return SessionInfo(name, tip.new.hex(), 0, None, forked_from, 0, str(error))
         return SessionInfo(name, head.id, head.turn, head.time, forked_from, messages)
 
+    def last_saved(self) -> str | None:
+        """The session that was saved last; None when there are no sessions."""
+        from snapstore.latest import last_saved
+
+        return last_saved(self)
+
     def exists(self, name: str) -> bool:
         """Whether there is a session of this name."""
         return refs.live(self.engine, refs.SESSIONS + name) is not None

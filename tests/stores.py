@@ -134,6 +134,9 @@ class Lacking(Counting):
     def contains(self, object_id: bytes) -> bool:
         return object_id not in self._lost and self._engine.contains(object_id)
 
+    def kind(self, object_id: bytes) -> int:
+        return self.read(object_id).kind
+
     def read(self, object_id: bytes) -> Obj:
         if object_id in self._lost:
             raise ObjectMissing(object_id)

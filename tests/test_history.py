@@ -281,4 +281,4 @@ def test_whoever_assigns_the_whole_history_each_turn_shares_what_is_equal(place:
     engine.forget()
     session.history = [*messages, "one more"]
     session.save()
-    assert engine.commits == 0
+    assert engine.committed == []

@@ -73,7 +73,8 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             _PREFIX + "store",
             metavar="PATH|URL",
             hidden=hidden,
-            help="The store; else $SNAPSTORE_STORE, the nearest .snapstore/ upwards.",
+            help="The store; else $SNAPSTORE_STORE, else the nearest .snapstore/ upwards, "
+            "else one in the user data directory.",
         ),
         _option(
             "-s",

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from functools import partial
 from typing import Any
 
 from snapstore import InvalidInput, NotFound, RefMoved, Session, Snapshot, Store, refs, revisions
 from snapstore.revisions import Revision
 from snapstore_cli.opening import open_store
 from snapstore_cli.output import Output
-from snapstore_cli.prefixes import shortest
+from snapstore_cli.prefixes import Shortest
 from snapstore_cli.settings import Settings
 
 DEFAULT_SESSION = "main"
@@ -57,7 +56,7 @@ class Invocation:
             self._store = open_store(self.place, create=create)
         if self.out.look.style.on and self._store.local is not None:
             # Each id costs a look into the index, which is quick only where that is at hand.
-            self.out.look.style.shortest = partial(shortest, self._store)
+            self.out.look.style.shortest = Shortest(self._store)
         for text in self._store.engine.warnings:
             self.out.warn(text)
         if self.settings.verbose:
@@ -65,23 +64,35 @@ class Invocation:
         return self._store
 
     @property
-    def session_name(self) -> str:
-        """The session to act on: the one named with -s, else the current one. Raises NotFound."""
-        name = self.session_name_or_none
+    def chosen_session(self) -> str | None:
+        """The session named with -s, else the current one; None when nobody chose any."""
+        return self.settings.session or self.store.current
+
+    @property
+    def session_to_move(self) -> str:
+        """The session to move: a chosen one, for no move may hit one by guess. Raises NotFound."""
+        name = self.chosen_session
         if name is None:
+            last = self.store.last_saved()
+            like = f"-s {last}" if last else "-s NAME"
             raise NotFound(
                 "there is no current session",
-                hint="name one with -s, or `snapstore switch` to one of `snapstore sessions`",
+                hint=f"name one with {like}, or `snapstore switch` to one of `snapstore sessions`",
             )
         return name
 
     @property
+    def session_name(self) -> str:
+        """The session to look at: a chosen one, else the one saved last. Raises NotFound."""
+        name = self.session_name_or_none
+        if name is None:
+            raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
+        return name
+
+    @property
     def session_name_or_none(self) -> str | None:
-        """As session_name; None when there is none."""
-        chosen = self.settings.session or self.store.current
-        if chosen is None and self.store.exists(DEFAULT_SESSION):
-            return DEFAULT_SESSION
-        return chosen
+        """As session_name; None when there are no sessions."""
+        return self.chosen_session or self.store.last_saved()
 
     @property
     def session_to_save(self) -> Session:
@@ -141,7 +152,8 @@ class Invocation:
 
     def acted_on(self, revision: Revision) -> Session:
         """The session that a command given this revision acts on."""
-        return self.existing_session(self.settings.session or revision.session)
+        named = self.settings.session or revision.session
+        return self.existing_session(named or self.session_to_move)
 
     # --- asking -----------------------------------------------------------------------------------
 

@@ -39,6 +39,11 @@ def read_messages(place: str) -> list[Any]:
         data = sys.stdin.buffer.read() if place == "-" else Path(place).read_bytes()
     except OSError as error:
         raise InvalidInput(f"{name}: {error.strerror or error}") from None
+    if place == "-" and not data.strip(_BLANK.encode()):
+        raise InvalidInput(
+            "no messages on standard input",
+            hint="give a JSON array or JSON Lines; an empty list [] is accepted",
+        )
     return parse_messages(data, name)
 
 

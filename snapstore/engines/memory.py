@@ -6,13 +6,14 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_tips, check_update
-from snapstore.errors import ObjectMissing, SnapstoreError
+from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError
 
 
 class MemoryEngine:
     """Objects and refs in dictionaries; gone with the process. See ``snapstore.engine.Engine``."""
 
     warnings: tuple[str, ...] = ()
+    cut_off: Corrupt | None = None
 
     def __init__(self) -> None:
         self._mutex = threading.RLock()

@@ -186,6 +186,7 @@ class BundleEngine:
     """A bundle as an engine. What it need not hold is read from the store that it goes into."""
 
     warnings: tuple[str, ...] = ()
+    cut_off: Corrupt | None = None
 
     def __init__(self, path: Path, behind: Engine) -> None:
         """Open a bundle and verify its bytes. Raises Corrupt and UnsupportedFormat."""

@@ -49,12 +49,19 @@ class Local:
         """The file of a directory's journal."""
         return self.root / "restore" / f"{_key(worktree)}.journal"
 
+    def has_locked(self, worktree: bytes) -> bool:
+        """Whether a directory was ever captured or restored while this store was there."""
+        return self._lock(worktree).exists()
+
+    def _lock(self, worktree: bytes) -> Path:
+        return self.root / "restore" / f"{_key(worktree)}.lock"
+
     @contextlib.contextmanager
     def locked(self, worktree: bytes) -> Iterator[None]:
         """Keep other processes from capturing or restoring this directory. Raises Locked."""
-        folder = self.root / "restore"
-        self.disk.make_dir(folder)
-        fd = self.disk.open_lock(folder / f"{_key(worktree)}.lock")
+        path = self._lock(worktree)
+        self.disk.make_dir(path.parent)
+        fd = self.disk.open_lock(path)
         try:
             self.disk.lock(fd, timeout=LOCK_TIMEOUT)
             yield

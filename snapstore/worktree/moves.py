@@ -24,22 +24,25 @@ from typing import TYPE_CHECKING, Any
 from snapstore import refs
 from snapstore.disk import DISK
 from snapstore.engine import Move, Update
-from snapstore.errors import NotFound, RefMoved
+from snapstore.errors import NotFound, RefMoved, Refused
 from snapstore.snapshot import Snapshot
 from snapstore.worktree.directory import Worktree
 from snapstore.worktree.guard import refuse_too_much
 from snapstore.worktree.journal import TOKEN
+from snapstore.worktree.ours import is_ours
 from snapstore.worktree.restore import Restored, Wanted, restore
 
 if TYPE_CHECKING:
     from snapstore.store import Store
+
+_ELSEWHERE = "`snapstore restore REV --to DIR` brings them elsewhere"
 
 
 def rewind(
     store: Store, name: str, target: Snapshot, *, force: bool = False, dry_run: bool = False
 ) -> Restored:
     """Move a session's HEAD to a turn, and the files of that turn's directory with it."""
-    tree, worktree = _files_of(store, target, force)
+    tree, worktree = _files_of(store, target, force, dry_run)
     head = _head(store, name)
     wanted = Wanted(tree, (), _known(store, head, worktree), refs.SESSIONS + name, force)
     commit = _mover(store, name, head, target.raw_id, "rewind", {"turn": target.turn})
@@ -59,7 +62,7 @@ def restore_files(
 
     Paths are relative to that directory, or absolute in it; none stands for all.
     """
-    tree, worktree = _files_of(store, source, force)
+    tree, worktree = _files_of(store, source, force, dry_run)
     head = _head(store, name)
     scope = tuple(_below(worktree.root, path) for path in paths)
     wanted = Wanted(
@@ -86,7 +89,8 @@ def restore_to(
 ) -> Restored:
     """Bring files of a turn into another directory, which is made if it is missing.
 
-    No session moves. What would be overwritten there is a reason to refuse, unless forced.
+    No session moves. Other content that would be overwritten there is a reason to refuse, unless
+    forced; a dry run tells it as ``in_the_way``.
     """
     tree = _tree_of(source)
     root = Path(os.path.realpath(directory))
@@ -96,8 +100,6 @@ def restore_to(
     wanted = Wanted(tree, scope, force=force, root_mode=missing)
     if missing and not dry_run:
         _make(store, root)
-    elif missing:
-        return Restored(written=tuple(source.files or ()))
     return restore(store.objects, worktree, wanted, None, dry_run=dry_run)
 
 
@@ -120,8 +122,14 @@ def _step(
     if tip is None or face is None:
         return step(engine, ref, store.clock()), None
     worktree = _ready(store, face["worktree"], force)
-    head = tip.new
-    wanted = Wanted(face["tree"], tuple(face["paths"]), _known(store, head, worktree), ref, force)
+    wanted = Wanted(
+        face["tree"],
+        tuple(face["paths"]),
+        _known(store, tip.new, worktree),
+        ref,
+        force,
+        must_exist=False,
+    )
     moved: list[Move] = []
 
     def commit(info: Mapping[str, Any]) -> Move:
@@ -138,8 +146,9 @@ def _step(
 # --- what a move is about -------------------------------------------------------------------------
 
 
-def _files_of(store: Store, source: Snapshot, force: bool) -> tuple[bytes, Worktree]:
-    return _tree_of(source), _ready(store, source.record.worktree, force)
+def _files_of(store: Store, source: Snapshot, force: bool, dry_run: bool) -> tuple[bytes, Worktree]:
+    tree = _tree_of(source)
+    return tree, _ready(store, source.record.worktree, force, dry_run=dry_run)
 
 
 def _tree_of(source: Snapshot) -> bytes:
@@ -152,17 +161,25 @@ def _tree_of(source: Snapshot) -> bytes:
     return tree
 
 
-def _ready(store: Store, worktree: str, force: bool) -> Worktree:
-    """The directory to restore into; one that was deleted is made again."""
+def _ready(store: Store, worktree: str, force: bool, *, dry_run: bool = False) -> Worktree:
+    """The directory to restore into. One that is gone is made again only when forced: it may have
+    been renamed, and then the files would be in two places."""
     root = Path(worktree)
+    if root.exists() and not root.is_dir():
+        raise NotFound(f"{root}, from which the files were taken, is no directory", hint=_ELSEWHERE)
     if not force:
         refuse_too_much(root)
-    if not root.is_dir():
-        if root.exists() or not root.parent.is_dir():
-            raise NotFound(
+        if not root.exists():
+            raise Refused(
                 f"{root}, from which the files were taken, is not there",
-                hint="`snapstore restore REV --to DIR` brings them elsewhere",
+                hint=f"--force (force=True) makes it again; {_ELSEWHERE}",
             )
+        if not is_ours(store, root):
+            raise Refused(
+                f"this store never captured {root} itself: the turn came from elsewhere",
+                hint=f"{_ELSEWHERE}; --force (force=True) restores into {root}",
+            )
+    if not dry_run:
         _make(store, root)
     return store.worktree(root)
 

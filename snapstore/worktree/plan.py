@@ -60,7 +60,11 @@ class Plan:
     steps: tuple[Step, ...]
     written: tuple[bytes, ...]
     """What is made or changed. The root itself, which may get another mode, is never listed."""
+    made: frozenset[bytes]
+    """Those of them at which nothing was before."""
     deleted: tuple[bytes, ...]
+    folders: frozenset[bytes]
+    """What of all that is written and deleted is a directory."""
     kept: tuple[bytes, ...]
     """What stays though the wanted tree does not have it."""
     conflicts: tuple[tuple[bytes, str], ...]
@@ -76,6 +80,8 @@ class _Draft:
     ins: list[Step] = field(default_factory=list)
     modes: dict[bytes, Step] = field(default_factory=dict)
     deleted: list[bytes] = field(default_factory=list)
+    folders: set[bytes] = field(default_factory=set)
+    """Those of them that are directories."""
     kept: list[bytes] = field(default_factory=list)
     conflicts: list[tuple[bytes, str]] = field(default_factory=list)
     gone: set[bytes] = field(default_factory=set)
@@ -104,7 +110,7 @@ class Planner:
 
     def plan(self, changes: Sequence[Change], scope: Iterable[bytes] = ()) -> Plan:
         """The plan for these changes, of which only those at or below the paths of scope count."""
-        wanted = _Scope(scope)
+        wanted = Scope(scope)
         changes = [change for change in changes if wanted.holds(change)]
         changes = self._without_what_is_not_held(changes)
         self._remove([change for change in changes if change.new is None], changes)
@@ -114,18 +120,19 @@ class Planner:
         return self._finished()
 
     def _without_what_is_not_held(self, changes: list[Change]) -> list[Change]:
-        """Leave alone what the wanted tree only lists, and all below it: nobody knows what it was."""
+        """Leave alone what the wanted tree only lists, and all below it: nobody knows what that
+        was."""
         listed = [c.path for c in changes if c.new is not None and c.new.kind not in HELD]
         if not listed:
             return changes
-        left = _Scope(listed)
+        left = Scope(listed)
         self._draft.kept += [c.path for c in changes if c.old is not None and left.covers(c.path)]
         return [change for change in changes if not left.covers(change.path)]
 
     # --- what goes --------------------------------------------------------------------------------
 
     def _remove(self, gone: list[Change], changes: list[Change]) -> None:
-        swapped = _Scope(
+        swapped = Scope(
             c.path
             for c in changes
             if c.old is not None and c.old.kind == tree.DIR and c.new and c.new.kind != tree.DIR
@@ -159,6 +166,7 @@ class Planner:
         elif not self._foreign(path):
             self._rmdir(path, old)
             self._draft.deleted.append(path)
+            self._draft.folders.add(path)
         else:
             self._draft.kept.append(path)
 
@@ -194,7 +202,7 @@ class Planner:
             inside = tree.join(path, name)
             if inside not in dict(self._draft.conflicts):
                 self._conflict(inside, "is left out of captures")
-        below = _Scope([path])
+        below = Scope([path])
         self._draft.rmdirs = [s for s in self._draft.rmdirs if not below.covers(s.path)]
         self._out(path, None)
 
@@ -270,11 +278,16 @@ class Planner:
         modes = sorted(draft.modes.values(), key=_depth, reverse=True)
         opens = sorted(draft.opens.values(), key=_depth)
         steps = (*opens, *draft.outs, *draft.rmdirs, *draft.mkdirs, *draft.ins, *modes)
-        written = {s.path for s in steps if s.path and s.new is not None and s.new != s.old}
+        coming = {s.path: s for s in steps if s.path and s.new is not None and s.new != s.old}
+        before = {s.path for s in (*draft.outs, *draft.rmdirs)}
+        changed = {path for path, step in coming.items() if step.old is not None}
+        come = {path for path, s in coming.items() if s.new is not None and s.new.kind == tree.DIR}
         return Plan(
             steps,
-            tuple(sorted(written)),
-            tuple(sorted(set(draft.deleted) - written)),
+            tuple(sorted(coming)),
+            frozenset(coming.keys() - before - changed),
+            tuple(sorted(set(draft.deleted) - coming.keys())),
+            frozenset((draft.folders - coming.keys()) | come),
             tuple(sorted(set(draft.kept))),
             tuple(draft.conflicts),
         )
@@ -284,7 +297,7 @@ def _depth(step: Step) -> tuple[int, bytes]:
     return len(parts_of(step.path)), step.path
 
 
-class _Scope:
+class Scope:
     """Paths and all that lies below them; none stands for everything."""
 
     def __init__(self, paths: Iterable[bytes]) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,8 +24,8 @@ from snapstore.worktree.ignore import RULE_FILES, Rules
 from snapstore.worktree.journal import TOKEN, Journal
 from snapstore.worktree.known import known_paths
 from snapstore.worktree.live import Live
-from snapstore.worktree.plan import Act, Plan, Planner, shown
-from snapstore.worktree.tree import Trees, parts_of
+from snapstore.worktree.plan import Act, Plan, Planner, Scope, shown
+from snapstore.worktree.tree import Change, Entry, Trees, parts_of
 
 Commit = Callable[[Mapping[str, Any]], Move | None]
 """Moves the ref, with this info in the move. Raises RefMoved."""
@@ -41,6 +41,12 @@ class Restored:
     deleted: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     """What the wanted tree does not have, but stays: unknown and ignored paths."""
+    made: frozenset[str] = frozenset()
+    """Of what was written: that at which nothing was before."""
+    folders: frozenset[str] = frozenset()
+    """Of what was written and deleted: directories."""
+    in_the_way: tuple[str, ...] = ()
+    """In a dry run: what is refused unless forced."""
 
     def and_then(self, later: Restored | None) -> Restored:
         """Both, one after the other."""
@@ -52,6 +58,8 @@ class Restored:
             tuple(sorted((written - gone) | now)),
             tuple(sorted((deleted - now) | gone)),
             later.kept,
+            (self.made - gone) | (later.made - deleted),
+            (self.folders - now - gone) | later.folders,
         )
 
 
@@ -72,6 +80,9 @@ class Wanted:
     """Whether the root directory gets the mode that it had."""
     move_anyway: bool = True
     """Whether the ref moves also where no file differs."""
+    must_exist: bool = True
+    """Whether a path of scope that is neither in the tree nor in the directory is a mistake. For
+    a step back or forth it is not: what was there meanwhile may be gone by itself."""
 
 
 def restore(
@@ -89,13 +100,20 @@ def restore(
     differs nothing is written but the move. Raises Refused for what stands in the way, NotFound
     for a path that neither side has, ObjectMissing or Corrupt for content that is not there, and
     DiskError: the files and the ref are then as they were.
+
+    A dry run changes nothing. The directory need not be there for it.
     """
+    if dry_run and not worktree.root.is_dir():
+        return _into_nothing(objects, wanted)
     with worktree.exclusive(), Stage(objects) as stage:
         captured = worktree.capture(stage, limits, keep=not dry_run)
         plan = _planned(objects, worktree, wanted, captured)
-        if not wanted.force:
-            _refuse_conflicts(plan, wanted)
+        conflicts = [] if wanted.force else _conflicts(plan, wanted)
         done = _told(plan, captured, wanted)
+        if dry_run and not wanted.ref:
+            paths = sorted({os.fsdecode(path) for path, _ in conflicts})
+            return replace(done, in_the_way=tuple(paths))
+        _refuse(conflicts)
         if dry_run:
             return done
         stage.commit()
@@ -110,9 +128,8 @@ def restore(
 
 def _planned(objects: Objects, worktree: Worktree, wanted: Wanted, captured: Captured) -> Plan:
     trees = Trees(objects)
-    for path in wanted.scope:
-        if not any(trees.find(t, parts_of(path)) for t in (wanted.tree, captured.tree)):
-            raise NotFound(f"there is no {shown(path)}, neither in that turn nor here")
+    if wanted.must_exist:
+        _refuse_unknown(trees, wanted.scope, wanted.tree, captured.tree)
     changes = trees.changes(captured.tree, wanted.tree)
     if not wanted.root_mode:
         changes = [change for change in changes if change.path]
@@ -121,6 +138,25 @@ def _planned(objects: Objects, worktree: Worktree, wanted: Wanted, captured: Cap
         known = partial(known_paths, objects, str(worktree.root), wanted.known)
         spared = _Spared(objects, wanted.tree)
         return Planner(live, known, spared, equal=live.is_entry).plan(changes, wanted.scope)
+
+
+def _refuse_unknown(trees: Trees, scope: Iterable[bytes], *where: bytes) -> None:
+    for path in scope:
+        if not any(trees.find(held, parts_of(path)) for held in where):
+            raise NotFound(f"there is no {shown(path)}, neither in that turn nor here")
+
+
+def _into_nothing(objects: Objects, wanted: Wanted) -> Restored:
+    """What a restore would do where there is no directory yet."""
+    trees, scope = Trees(objects), Scope(wanted.scope)
+    _refuse_unknown(trees, wanted.scope, wanted.tree)
+    coming = {
+        os.fsdecode(path): entry.kind == tree.DIR
+        for path, entry in trees.walk(wanted.tree)
+        if entry.kind in tree.HELD and scope.holds(Change(path, None, entry))
+    }
+    folders = frozenset(path for path, is_folder in coming.items() if is_folder)
+    return Restored(tuple(sorted(coming)), made=frozenset(coming), folders=folders)
 
 
 def _with_what_is_made_for_it(scope: tuple[bytes, ...], plan: Plan) -> set[bytes]:
@@ -133,15 +169,35 @@ def _told(plan: Plan, captured: Captured, wanted: Wanted) -> Restored:
     left_out = () if wanted.scope else captured.ignored()
     kept = sorted({*plan.kept, *left_out}.difference(plan.written))
     return Restored(
-        *(tuple(map(os.fsdecode, paths)) for paths in (plan.written, plan.deleted, kept))
+        tuple(map(os.fsdecode, plan.written)),
+        tuple(map(os.fsdecode, plan.deleted)),
+        tuple(map(os.fsdecode, kept)),
+        frozenset(map(os.fsdecode, plan.made)),
+        frozenset(map(os.fsdecode, plan.folders)),
     )
 
 
-def _refuse_conflicts(plan: Plan, wanted: Wanted) -> None:
+def _conflicts(plan: Plan, wanted: Wanted) -> list[tuple[bytes, str]]:
     conflicts = sorted(plan.conflicts)
     if not wanted.ref:
         # No move will remember what was there, so nothing could bring it back.
-        conflicts += [(s.path, "is something else") for s in plan.steps if s.act == Act.OUT]
+        coming = {step.path: step.new for step in plan.steps if step.act == Act.IN}
+        conflicts += [
+            (step.path, "is something else")
+            for step in plan.steps
+            if step.act == Act.OUT and not _same_content(step.old, coming.get(step.path))
+        ]
+    return conflicts
+
+
+def _same_content(old: Entry | None, new: Entry | None) -> bool:
+    """Whether two files or links differ in nothing but mode and time."""
+    if old is None or new is None:
+        return False
+    return (old.kind, old.target) == (new.kind, new.target)
+
+
+def _refuse(conflicts: list[tuple[bytes, str]]) -> None:
     if not conflicts:
         return
     text = "; ".join(f"{shown(path)} {why}" for path, why in conflicts[:_CONFLICTS_SHOWN])
@@ -149,7 +205,7 @@ def _refuse_conflicts(plan: Plan, wanted: Wanted) -> None:
     raise Refused(
         f"in the way of what is to be restored: {text}"
         + (f"; and {more} more" if more > 0 else ""),
-        hint="nothing was touched: move them away, or force it to replace them",
+        hint="nothing was touched: move them away, or replace them with --force (force=True)",
     )
 
 

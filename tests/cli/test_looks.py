@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shell import Shell, plain
 
-from snapstore_cli.prefixes import shortest
+from snapstore_cli.prefixes import Shortest
 
 
 @pytest.mark.parametrize("how", [(), ("--graph",)])
@@ -29,8 +29,9 @@ def test_the_digits_that_are_enough_for_an_id_stand_out(shell: Shell) -> None:
 def test_so_many_digits_are_enough_and_one_less_is_not(shell: Shell) -> None:
     ids = [shell.save("a", {"role": "user", "content": str(n)}) for n in range(5)]
     with shell.open() as store:
+        shortest = Shortest(store)
         for one in ids:
-            enough = shortest(store, one)
+            enough = shortest(one)
             assert sum(other.startswith(one[:enough]) for other in ids) == 1
             assert enough == 4 or sum(o.startswith(one[: enough - 1]) for o in ids) > 1
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from snapstore_cli import progress
-from snapstore_cli.render import words
 from snapstore_cli.progress import Bar
+from snapstore_cli.render import words
 from snapstore_cli.settings import Settings
 
 

@@ -24,7 +24,13 @@ from snapstore.engines.log.batch import (
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.index import Cover, Entries, Index, build, object_key, place, ref_key
 from snapstore.engines.log.layout import FORMAT_LINE, Layout, Manifest
-from snapstore.engines.log.records import decode_page, encode_move, encode_pages, moves_in
+from snapstore.engines.log.records import (
+    PAGE,
+    decode_page,
+    encode_move,
+    encode_pages,
+    moves_in,
+)
 from snapstore.errors import Corrupt, UnsupportedFormat
 
 WHERE = ("file", 0)
@@ -209,7 +215,7 @@ def test_pages_hold_the_refs_that_were_put_in(moves: list[Move], times: int) -> 
     many = [m._replace(ref=f"{m.ref}{i:04}") for m in moves for i in range(300 * times)]
     pages = list(encode_pages(many))
     assert [move for page in pages for move in decode_page(page)] == many
-    assert len(pages) == -(-len(many) // 512)
+    assert len(pages) == -(-len(many) // PAGE)
 
 
 def test_many_records_and_large_ones_fit_in_one_batch() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import zlib
 from base64 import b64decode
@@ -131,4 +132,22 @@ def shown_store(root: Path, text: str = "") -> Store:
     fork.scratchpad[f"key {text}"] = f"value {text}"
     told(fork, 60, text)
     fork.save(f"label {text}")
+    return store
+
+
+def written(root: Path, text: str = "") -> str:
+    """A page in a file; its address."""
+    path = root / "page.html"
+    path.write_bytes(page_of(shown_store(root, text), redacted=False))
+    return path.as_uri()
+
+
+def grown(turns: int) -> Store:
+    """A session of so many turns of four hundred or so bytes each."""
+    words = [f"{n:x}" for n in range(0x1000, 0x3000)]
+    pick = random.Random(1)
+    store = snapstore.open("memory://")
+    session = store.session("s")
+    for n in range(turns):
+        told(session, n, " ".join(pick.choices(words, k=20)))
     return store

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chronicle import ATTACK, page_of, told
-from conftest import Browser, Seen, written
-from test_payload import grown
+from chromium import Browser, Seen
+from chronicle import ATTACK, grown, page_of, told, written
 
 import snapstore
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chronicle import ATTACK, Read, page_of, shown_store, told
+from chronicle import ATTACK, Read, grown, page_of, shown_store, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stores import Place
@@ -199,17 +199,6 @@ def test_a_lost_message_costs_itself_and_no_other(new_place: Callable[[], Place]
 
 
 # --- size ------------------------------------------------------------------------------------
-
-
-def grown(turns: int) -> Store:
-    """A session of so many turns of four hundred or so bytes each."""
-    words = [f"{n:x}" for n in range(0x1000, 0x3000)]
-    pick = random.Random(1)
-    store = snapstore.open("memory://")
-    session = store.session("s")
-    for n in range(turns):
-        told(session, n, " ".join(pick.choices(words, k=20)))
-    return store
 
 
 def test_a_thousand_turns_take_less_than_a_megabyte() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import Browser
 from chronicle import shown_store, told
-from conftest import Browser
 
 from snapstore import Store
 from snapstore_cli.serving import HOST, Server, Timeline

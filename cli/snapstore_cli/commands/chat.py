@@ -15,7 +15,7 @@ from snapstore_cli.chat.screen import Screen
 from snapstore_cli.chat.slash import NAMES, Commands
 from snapstore_cli.chat.talk import Talk
 from snapstore_cli.command import Command
-from snapstore_cli.commands.resume import last_saved, pick
+from snapstore_cli.commands.resume import pick, saved_last
 from snapstore_cli.errors import INTERRUPTED
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import messages as rendered
@@ -102,7 +102,7 @@ def _session(run: Invocation, name: str | None, *, resume: bool, go_on: bool) ->
     name = name or run.settings.session
     if name is None and (resume or go_on):
         asks = resume and not go_on and run.may_ask
-        name = pick(run, run.store, (TASK,)) if asks else last_saved(run.store, (TASK,))
+        name = pick(run, run.store, (TASK,)) if asks else saved_last(run.store, (TASK,))
     if name is None:
         session = run.session_to_save
     elif resume or go_on:

@@ -170,7 +170,7 @@ def redo(run: Invocation, steps: int, force: bool) -> None:
 
 
 def _step(run: Invocation, steps: int, way: str, force: bool) -> None:
-    name = run.session_name
+    name = run.session_to_move
     session = run.store.session(name)
     before = session.head
     done = 0

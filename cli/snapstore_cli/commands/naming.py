@@ -74,7 +74,7 @@ def rename(run: Invocation, words: tuple[str, ...]) -> None:
     if len(words) > 2:
         raise click.UsageError("give [OLD] NEW, not more")
     new = words[-1]
-    old = words[0] if len(words) == 2 else run.session_name
+    old = words[0] if len(words) == 2 else run.session_to_move
     current = run.store.current
     run.store.rename(old, new)
     if current == old:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import click
 
-from snapstore import NotFound, SessionInfo, Store, pairs, refs
+from snapstore import NotFound, SessionInfo, Store, pairs, revisions
+from snapstore.latest import last_saved, saved_at
 from snapstore.revisions import Revision
 from snapstore.transfer.exports import Wish, export
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.deep import with_room
+from snapstore_cli.errors import INTERRUPTED
 from snapstore_cli.homes import here
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import columns, turns, words
@@ -66,48 +68,53 @@ def _chosen(run: Invocation) -> Revision:
     if run.settings.session is not None:
         return run.revision(None)
     store = run.store
-    name = pick(run, store) if run.may_ask else last_saved(store)
+    name = pick(run, store) if run.may_ask else saved_last(store)
     head = run.existing_session(name).head
     assert head is not None
     return Revision(head, name, None)
 
 
-def last_saved(store: Store, leaving_out: tuple[str, ...] = ()) -> str:
-    """The session that was saved last and is still there. Raises NotFound when there is none.
+def saved_last(store: Store, leaving_out: tuple[str, ...] = ()) -> str:
+    """The session that was saved last. Raises NotFound when there is none.
 
     Names that begin with one of ``leaving_out`` do not count.
     """
-    for move in store.engine.reflog():
-        name = move.ref.removeprefix(refs.SESSIONS)
-        if name.startswith(leaving_out):
-            continue
-        if move.op == "save" and name != move.ref and store.exists(name):
-            return name
-    found = (info for info in store.sessions() if not info.name.startswith(leaving_out))
-    newest = max(found, key=_saved_at, default=None)
-    if newest is None:
+    name = last_saved(store, leaving_out)
+    if name is None:
         raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
-    return newest.name
-
-
-def _saved_at(info: SessionInfo) -> float:
-    return info.time.timestamp() if info.time else 0.0
+    return name
 
 
 def pick(run: Invocation, store: Store, leaving_out: tuple[str, ...] = ()) -> str:
-    """The session that the user picks from a list. Raises NotFound when there is none."""
+    """The session that the user picks from a list, by number or by name.
+
+    Raises NotFound when there is none. Ctrl-C ends the command.
+    """
     found = [info for info in store.sessions() if not info.name.startswith(leaving_out)]
-    listed = sorted(found, key=_saved_at, reverse=True)[:_PICKED]
+    listed = sorted(found, key=saved_at, reverse=True)[:_PICKED]
     if not listed:
         raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
     look = run.out.look
     rows = [_picked(store, number, info, look) for number, info in enumerate(listed, 1)]
-    for line in columns.lines(rows, look):
+    for line in columns.lines(rows, look, flexible=1):
         click.echo(line, err=True)
-    number = click.prompt(
-        "session", type=click.IntRange(1, len(listed)), default=1, show_default=True, err=True
-    )
-    return listed[number - 1].name
+    if len(found) > len(listed):
+        click.echo(f"     {len(found) - len(listed):,} more: type a name", err=True)
+
+    def chosen(answer: str) -> str:
+        if answer.isdecimal() and 1 <= int(answer) <= len(listed):
+            return listed[int(answer) - 1].name
+        if any(info.name == answer for info in found):
+            return answer
+        unknown = revisions.unknown(store, answer)
+        raise click.UsageError(f"{unknown}; {unknown.hint}")
+
+    try:
+        name: str = click.prompt("session", default="1", value_proc=chosen, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    return name
 
 
 def _picked(store: Store, number: int, info: SessionInfo, look: Look) -> list[columns.Cell]:

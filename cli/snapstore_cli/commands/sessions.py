@@ -28,7 +28,7 @@ def sessions(run: Invocation) -> None:
       snapstore sessions --json | jq -r '.sessions[].name'
     """
     store = run.store
-    found, current = store.sessions(), run.session_name_or_none
+    found, current = store.sessions(), run.chosen_session
     if run.out.json:
         run.out.document({"sessions": [_document(info, current) for info in found]})
         return

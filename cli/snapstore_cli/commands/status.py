@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from snapstore import Session, refs
+from snapstore import Session, refs, revisions
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.documents import Names
@@ -26,7 +26,11 @@ def status(run: Invocation) -> None:
       snapstore status -s fix-login --json
     """
     store = run.store
-    session = store.session(run.session_name_or_none or DEFAULT_SESSION)
+    name = run.session_name_or_none
+    if run.settings.session is not None and store.last_saved() is not None:
+        session = run.existing_session(name)
+    else:
+        session = store.session(name or DEFAULT_SESSION)
     head = session.head
     waiting = documents.pending(head)
     files = session.files_diff()
@@ -50,9 +54,9 @@ def _lines(
     run: Invocation, session: Session, at: Names, waiting: list[dict[str, object]]
 ) -> Iterator[str]:
     look, head = run.out.look, session.head
-    rows = {"store": run.place, "session": look.style("name", session.name)}
+    rows = {"store": run.place, "session": _session(run, session)}
     if head is None:
-        rows["turn"] = "none yet"
+        rows["turn"] = _no_turn(run, session)
     else:
         label = f"  {words.one_line(head.label)}" if head.label else ""
         number = look.style("id", words.short(head.id))
@@ -69,3 +73,18 @@ def _lines(
     for name, text in rows.items():
         if text:
             yield f"{look.style('dim', f'{name:<10}')}  {text}"
+
+
+def _session(run: Invocation, session: Session) -> str:
+    name = run.out.look.style("name", session.name)
+    if run.chosen_session is None and session.head is not None:
+        return f"none chosen; last saved: {name}"
+    return name
+
+
+def _no_turn(run: Invocation, session: Session) -> str:
+    """Why a session has no turn: it is new, or its name was taken away."""
+    if run.store.engine.tip(refs.SESSIONS + session.name) is None:
+        return "none yet"
+    gone = revisions.unknown(run.store, session.name)
+    return f"none: {gone}; {gone.hint}, or `snapstore switch` to another session"

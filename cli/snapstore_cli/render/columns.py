@@ -7,20 +7,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from snapstore_cli.render import words
 from snapstore_cli.render.style import Look, Role
 
+_LEAST = 14
+"""Columns that a field keeps which gives way to others, its gap included."""
+
 Cell = tuple[Role, str]
 """A field: what it means, and its text without any line end."""
 
 
-def lines(records: Iterable[Sequence[Cell]], look: Look) -> Iterator[str]:
-    """One line a record. On a terminal the last field is cut to fit; elsewhere nothing is."""
+def lines(
+    records: Iterable[Sequence[Cell]], look: Look, *, flexible: int | None = None
+) -> Iterator[str]:
+    """One line a record; on a terminal it is cut to fit, elsewhere nothing is.
+
+    The field ``flexible``, a name say, gives way to those behind it; without one they are cut from
+    the right.
+    """
     if look.width is None:
         for record in records:
             yield "\t".join(look.style(role, text) for role, text in record).rstrip("\t")
         return
     table = [list(record) for record in records]
+    if flexible is not None:
+        _make_room(table, flexible, look.width)
     widths = [max(map(words.cells, column)) for column in _columns(table)]
     for record in table:
         yield _aligned(record, widths, look)
+
+
+def _make_room(table: list[list[Cell]], at: int, width: int) -> None:
+    """Cut the field ``at`` of each record so that the others fit, but for the last: it may hold a
+    text of any length, of which a beginning is enough."""
+    taken = [max(map(words.cells, column)) + 2 for column in _columns(table)]
+    others = sum(taken) - sum(taken[at : at + 1]) - sum(taken[at + 1 :][-1:])
+    room = max(_LEAST, width - others - min(_LEAST, *taken[-1:]))
+    for record in table:
+        role, text = record[at]
+        record[at] = role, words.cut(text, room - 2)
 
 
 def _columns(table: list[list[Cell]]) -> Iterator[list[str]]:

@@ -38,14 +38,14 @@ class Style:
 
     def __init__(self, on: bool) -> None:
         self.on = on
-        self.shortest: Callable[[str], int] | None = None
-        """Says how many digits of an id are enough to name it; the others are then dimmed."""
+        self.shortest: Callable[[str], int | None] = lambda digits: None
+        """Says how many digits of an id are enough to name it, if known; the others are dimmed."""
 
     def __call__(self, role: Role, text: str) -> str:
         if not (self.on and role and text):
             return text
-        if role == "id" and self.shortest is not None and is_hex_prefix(text):
-            enough = self.shortest(text)
+        enough = self.shortest(text) if role == "id" and is_hex_prefix(text) else None
+        if enough is not None:
             return f"\x1b[33m\x1b[1m{text[:enough]}\x1b[0m\x1b[2m{text[enough:]}\x1b[0m"
         return f"\x1b[{_CODES[role]}m{text}\x1b[0m"
 

@@ -42,8 +42,8 @@ Links = Callable[[Sequence[Obj]], set[bytes]]
 SPLIT_AT = 8 << 20
 """More new content than this is written as several batches; only the last moves the ref."""
 
-FEW, SMALL = 16, 16 << 10
-"""Objects, and bytes of them, that a turn may have to be written without looking for them."""
+FEW = 8
+"""Objects that a turn may have to be written without looking for them."""
 
 
 class Appender:
@@ -128,10 +128,12 @@ class Appender:
             move = check_update(update, self._log.tip(update.ref)) if update else None
             if self._log.rewrites:
                 self._require_what_is_built_on(objects, move)
-            fresh = update is not None and update.fresh and _is_small(objects)
-            new = list(objects) if fresh else self._not_yet_there(objects)
-            if new or move:
-                self._append(new, move)
+            if update is not None and update.fresh and len(objects) <= FEW:
+                self._write_batch(list(objects), move, sync=True)
+            else:
+                new = self._not_yet_there(objects)
+                if new or move:
+                    self._append(new, move)
         finally:
             self.unlock()
         self._log.cache.store_when_worthwhile(self._log.active)
@@ -336,8 +338,3 @@ def _slot_of(object_id: bytes | None, objects: Sequence[Obj]) -> int | None:
         if objects[slot].id == object_id:
             return slot
     return None
-
-
-def _is_small(objects: Sequence[Obj]) -> bool:
-    """Whether writing all of these again would cost little."""
-    return len(objects) <= FEW and sum(len(o.payload) for o in objects) <= SMALL

@@ -323,13 +323,12 @@ class Writer:
         previous: bytes,
     ) -> tuple[bytes, bytes]:
         """The bytes of a batch and its digest. The objects come in the order of their slots."""
-        kinds = [o[1] for o in objects]
-        payloads = [o[2] for o in objects]
+        ids, kinds, payloads = zip(*objects, strict=True) if objects else ((), (), ())
         for kind, payload in extra:
-            kinds.append(kind)
-            payloads.append(payload)
-        contents = kinds.count(Kind.CONTENT)
-        lengths = list(map(len, payloads))
+            kinds += (kind,)
+            payloads += (payload,)
+        contents, chunked = kinds.count(Kind.CONTENT), kinds.count(Kind.CHUNKED)
+        lengths = tuple(map(len, payloads))
         blocks, counts = self._content_blocks(payloads[:contents], lengths)
         narrow = NARROW if not lengths or max(lengths) < 1 << 16 else 0
         joined = b"".join(payloads[contents:])
@@ -337,7 +336,8 @@ class Writer:
             bytes(kinds),
             struct.pack(f"<{len(lengths)}{'H' if narrow else 'I'}", *lengths),
             struct.pack(f"<{len(counts)}H", *counts),
-            *_ids(objects, contents, joined),
+            _shared(b"".join(ids[:contents]), joined),
+            *ids[contents : contents + chunked],
             joined,
         ))  # fmt: skip
         blocks.insert(0, smaller(structure, self._fast, COMPRESS_STRUCTURE_FROM))
@@ -352,7 +352,7 @@ class Writer:
         return covered + _TRAIL.pack(digest, len(covered) + TRAILER_SIZE, END), digest
 
     def _content_blocks(
-        self, payloads: list[bytes], lengths: list[int]
+        self, payloads: Sequence[bytes], lengths: Sequence[int]
     ) -> tuple[list[tuple[int, bytes]], list[int]]:
         """The compressed content blocks, and how many records are in each."""
         blocks: list[tuple[int, bytes]] = []
@@ -369,20 +369,17 @@ class Writer:
             counts.append(len(payloads) - first)
         return blocks, counts
 
-    def _content_block(self, payloads: list[bytes]) -> tuple[int, bytes]:
+    def _content_block(self, payloads: Sequence[bytes]) -> tuple[int, bytes]:
         codec, data = smaller(b"".join(payloads), self._good)
         return (self._codec if codec == ZSTD else codec), data
 
 
-def _ids(objects: Sequence[Obj], contents: int, joined: bytes) -> list[bytes]:
-    """The parts of the directory that hold ids, given the structure payloads, joined."""
-    parts: list[bytes] = []
-    if contents:
-        ids = b"".join([o[0] for o in objects[:contents]])
-        shared = joined.find(ids)
-        parts = [_U32.pack(shared)] if shared >= 0 else [_U32.pack(_NOT_SHARED), ids]
-    parts += [o.id for o in objects[contents:] if o.kind == Kind.CHUNKED]
-    return parts
+def _shared(ids: bytes, payloads: bytes) -> bytes:
+    """The part of the directory that says where the ids of the contents stand, joined."""
+    if not ids:
+        return b""
+    at = payloads.find(ids)
+    return _U32.pack(at) if at >= 0 else _U32.pack(_NOT_SHARED) + ids
 
 
 slot_order = itemgetter(1)

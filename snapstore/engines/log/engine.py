@@ -25,7 +25,7 @@ from snapstore.engines.log.log import Log
 from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.rewrite import AllBut, Dropped, Rewrite, Selection
 from snapstore.engines.log.salvage import Everything, Salvage
-from snapstore.errors import SnapstoreError
+from snapstore.errors import Corrupt, SnapstoreError
 
 SEAL_AT = 64 << 20
 """A segment that has reached this size is sealed before the next commit."""
@@ -55,7 +55,8 @@ class LogEngine:
         UnsupportedFormat.
         """
         self.root = root
-        self.warnings: tuple[str, ...] = ()
+        self._of_network: tuple[str, ...] = ()
+        self._has_told_of_damage = False
         self._layout = Layout(root)
         self._disk = disk
         self._mutex = threading.RLock()
@@ -74,6 +75,7 @@ class LogEngine:
         if self._layout.exists():
             self._warn_of_network()
             self._log.load()
+            self._warn_of_damage()
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -127,13 +129,30 @@ class LogEngine:
                 f"{self.root} lies on a network file system ({kind}), whose locks and syncs may "
                 "not hold; keep the store on a local disk and carry it with push or a bundle"
             )
-            self.warnings = (text,)
+            self._of_network = (text,)
             python_warnings.warn(text, stacklevel=4)
+
+    def _warn_of_damage(self) -> None:
+        if self.cut_off is not None and not self._has_told_of_damage:
+            self._has_told_of_damage = True
+            python_warnings.warn(_told(self.cut_off), stacklevel=5)
+
+    @property
+    def cut_off(self) -> Corrupt | None:
+        """See ``snapstore.engine.Engine.cut_off``."""
+        return self._log.cut_off
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """See ``snapstore.engine.Engine.warnings``."""
+        damage = self.cut_off
+        return self._of_network if damage is None else (*self._of_network, _told(damage))
 
     def _look(self) -> None:
         self._usable()
         if self._log.segments:
             self._log.follow()
+            self._warn_of_damage()
 
     # --- objects ----------------------------------------------------------------------------------
 
@@ -346,3 +365,10 @@ class LogEngine:
             self._look()
             objects = sum(segment.objects() for segment in self._log.segments)
             return Stats(objects, self._layout.bytes_on_disk())
+
+
+def _told(damage: Corrupt) -> str:
+    return (
+        f"what is shown is the state before this damage, older than what was saved: {damage}; "
+        "`snapstore verify` says what it touches, `snapstore repair` how to go on"
+    )

@@ -7,6 +7,7 @@ All of it is guarded by the engine's mutex.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import repeat
 
@@ -18,6 +19,7 @@ from snapstore.engines.log.caches import IndexCache
 from snapstore.engines.log.layout import Layout, Manifest
 from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.segment import Segment
+from snapstore.engines.log.tail import Tail, examine
 from snapstore.errors import Corrupt, ObjectMissing
 
 
@@ -33,6 +35,7 @@ class Log:
         self.rewrites = 0
         """How often this handle has found that a collection had replaced its segments."""
         self._disk = disk
+        self._tail: Tail | None = None
         self._tips: dict[str, Move | None] = {}
 
     @property
@@ -81,7 +84,7 @@ class Log:
         The old ones are not closed: somebody may be walking them.
         """
         self.segments = []
-        self.damaged = None
+        self.damaged = self._tail = None
         self._tips.clear()
         self.rewrites += 1
         self.load()
@@ -99,12 +102,41 @@ class Log:
 
     def follow(self) -> None:
         """Take in what other processes have appended since the last look."""
+        self._take_in()
+        if self.active.sealed:
+            self._follow_to_successor()
+        elif self._tail_is_damage() and self._take_in():
+            self.follow()  # it was being written while it was judged
+            return
+        self.cache.store_when_worthwhile(self.active)
+
+    def _take_in(self) -> bool:
+        """Take in the batches behind the verified end; whether there were any."""
+        before = self.active.end
         for opened in self.active.follow():
             for move in moves_in(opened):
                 self._tips[move.ref] = move
-        if self.active.sealed:
-            self._follow_to_successor()
-        self.cache.store_when_worthwhile(self.active)
+        return self.active.end > before
+
+    def _tail_is_damage(self) -> bool:
+        """Judge what lies behind the verified end, once for each state of it."""
+        active = self.active
+        length = active.size() - active.end
+        if length <= 0:
+            self._tail = None
+            return False
+        tail = self._tail
+        if tail is None or tail.place != (active.name, active.end, length):
+            data = os.pread(active.fd, length, active.end)
+            tail = self._tail = examine(data, active.name, active.end, active.next_number)
+        return tail.acknowledged
+
+    @property
+    def cut_off(self) -> Corrupt | None:
+        """See ``snapstore.engine.Engine.cut_off``; as of the last look."""
+        if self.damaged is None and self._tail is not None and self._tail.acknowledged:
+            return self._tail.as_error()
+        return self.damaged
 
     def _follow_to_successor(self) -> None:
         """The active segment was sealed: open what the manifest names by now, if it is more."""

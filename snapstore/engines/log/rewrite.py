@@ -45,7 +45,7 @@ SETTLED = 8 << 20
 """A packed segment of this size, nothing of which goes, is left as it is."""
 WORTHWHILE = 1 << 20
 """Bytes of segments that are not packed from which on packing is worth it on its own."""
-LITTLE = 256 << 10
+LITTLE = 16 << 10
 """Bytes of the log that may be left to be copied while writers wait."""
 _ROUNDS = 10
 _NEVER = 1 << 62

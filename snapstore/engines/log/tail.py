@@ -37,6 +37,11 @@ class Tail:
     acknowledged: bool
     """True: damage. False: a torn tail, nothing that was acknowledged is in it."""
 
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Which bytes these are."""
+        return self.path, self.offset, self.length
+
     def as_error(self) -> Corrupt:
         """The error that refuses to write on top of damage."""
         error = Corrupt(

@@ -43,7 +43,7 @@ from snapstore.engines.objectstore.records import Record, inlined
 from snapstore.engines.objectstore.reflog import Overtaken, RefLog
 from snapstore.engines.objectstore.shelf import Shelf
 from snapstore.engines.objectstore.verify import Verification
-from snapstore.errors import RefMoved, SnapstoreError, Unreachable
+from snapstore.errors import Corrupt, RefMoved, SnapstoreError, Unreachable
 
 GRACE = 24 * 3600.0
 """Seconds that a pack is safe from collection although nothing names it."""
@@ -57,6 +57,7 @@ class ObjectStoreEngine:
     """Objects and refs below a prefix of a bucket. See ``snapstore.engine.Engine``."""
 
     warnings: tuple[str, ...] = ()
+    cut_off: Corrupt | None = None
 
     def __init__(
         self,

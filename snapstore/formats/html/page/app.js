@@ -10,12 +10,19 @@ async function show() {
   const main = $("#main");
   const current = VIEWS.includes(view) ? view : view === "search" ? "" : "history";
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.dataset.view === current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    if (link.dataset.view === current) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
   if (view !== "search") searching++;
-  if (current === "history") { historyView(view === "turn" ? resolve(one || "") : null); return; }
+  if (current === "history") {
+    historyView(view === "turn" ? resolve(one || "") : null);
+    return;
+  }
   main.classList.remove("one-turn");
-  if (view === "search") { await searchView(rest.join("/")); return; }
+  if (view === "search") {
+    await searchView(rest.join("/"));
+    return;
+  }
   const views = {
     compare: () => compareView(one, other),
     scratchpad: () => gridView("scratchpad", one, other),
@@ -39,7 +46,10 @@ function keys(event) {
   const acts = {
     "/": () => $("#search").focus(),
     "?": () => $("#keys").showModal(),
-    f: () => { location.hash = "#/history"; setTimeout(() => filterBox && filterBox.focus()); },
+    f: () => {
+      location.hash = "#/history";
+      setTimeout(() => filterBox && filterBox.focus());
+    },
     j: () => listBox && listBox.isConnected && step(1),
     k: () => listBox && listBox.isConnected && step(-1),
     y: () => turn && copy(`snapstore rewind ${revision(turn)}`),
@@ -48,7 +58,11 @@ function keys(event) {
       if (last) location.hash = `#/compare/${turn.id}/${last.turn.id}`;
     },
   };
-  VIEWS.forEach((view, at) => { acts[at + 1] = () => { location.hash = `#/${view}`; }; });
+  VIEWS.forEach((view, at) => {
+    acts[at + 1] = () => {
+      location.hash = `#/${view}`;
+    };
+  });
   if (event.key === "Enter" && event.target === document.body && listBox && listBox.isConnected) {
     const row = rows[chosenRow()];
     if (row) act(row);
@@ -64,13 +78,18 @@ async function follow() {
   for (;;) {
     await new Promise((done) => setTimeout(done, document.hidden ? 5000 : 1000));
     const now = await version();
-    if (now === null) { say("snapstore ui has stopped"); continue; }
+    if (now === null) {
+      say("snapstore ui has stopped");
+      continue;
+    }
     if (now === seen) continue;
     seen = now;
-    const turnId = selected && selected.id, wasNewest = selected && selected === newestTurn();
+    const turnId = selected && selected.id,
+      wasNewest = selected && selected === newestTurn();
     chunks = new Map();
     await readIndex();
-    selected = (!wasNewest && turnId && store.turns.find((turn) => turn.id === turnId)) || newestTurn();
+    selected =
+      (!wasNewest && turnId && store.turns.find((turn) => turn.id === turnId)) || newestTurn();
     if (listBox) refreshRows();
     if (wasNewest && place()[0] !== "turn") reveal(selected);
     say(`Now ${plural(store.turns.length, "turn")}`);
@@ -91,14 +110,18 @@ async function start() {
   try {
     await readIndex();
   } catch (error) {
-    $("#main").replaceChildren(h("p", {class: "pad", role: "alert"}, `The page cannot be read: ${error.message}`));
+    $("#main").replaceChildren(
+      h("p", {class: "pad", role: "alert"}, `The page cannot be read: ${error.message}`),
+    );
     return;
   }
   let typed;
   $("#search").addEventListener("input", (event) => {
     clearTimeout(typed);
     const text = event.target.value.trim();
-    typed = setTimeout(() => { location.hash = text ? `#/search/${encodeURIComponent(text)}` : "#/history"; }, 250);
+    typed = setTimeout(() => {
+      location.hash = text ? `#/search/${encodeURIComponent(text)}` : "#/history";
+    }, 250);
   });
   $("#help").addEventListener("click", () => $("#keys").showModal());
   addEventListener("keydown", keys);

@@ -3,7 +3,8 @@
 
 const GONE = -1;
 const WHY_NO_TEXT = {"-1": "binary", "-2": "too large for this page", "-3": "missing in the store"};
-const DIRECTORY = 0, LINK = 2;
+const DIRECTORY = 0,
+  LINK = 2;
 
 const live = !document.getElementById("index");
 const token = new URLSearchParams(location.search).get("token");
@@ -40,7 +41,10 @@ async function readIndex() {
     if (turn.parent) turn.parent.children.push(turn);
   }
   store.named = index.named.map(([name, at, isTag, from]) => ({
-    name, turn: store.turns[at], isTag: !!isTag, from: from >= 0 ? store.turns[from] : null,
+    name,
+    turn: store.turns[at],
+    isTag: !!isTag,
+    from: from >= 0 ? store.turns[from] : null,
   }));
   // Turns that forks share belong to the session that they were forked from.
   const firstOnes = [...store.named].sort((a, b) => !!a.from - !!b.from);
@@ -56,17 +60,36 @@ async function readIndex() {
 function turnOf(row, at) {
   const [above, id, time, title, labelled, keep, runs, scratch, files, tools, fresh, whole] = row;
   return {
-    at, above, id, time, title, labelled: !!labelled, keep, runs, scratch, files, tools, fresh,
-    whole, children: [], names: [], alive: false, session: null, parent: null, number: 0,
+    at,
+    above,
+    id,
+    time,
+    title,
+    labelled: !!labelled,
+    keep,
+    runs,
+    scratch,
+    files,
+    tools,
+    fresh,
+    whole,
+    children: [],
+    names: [],
+    alive: false,
+    session: null,
+    parent: null,
+    number: 0,
   };
 }
 
 /** The value of a number. */
 async function value(number) {
-  let low = 0, high = store.starts.length - 1;
+  let low = 0,
+    high = store.starts.length - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (store.starts[middle] <= number) low = middle; else high = middle - 1;
+    if (store.starts[middle] <= number) low = middle;
+    else high = middle - 1;
   }
   return (await chunk(low))[number - store.starts[low]];
 }
@@ -123,7 +146,8 @@ function stateAt(turn, what) {
   const state = new Map();
   for (const step of lineOf(turn)) {
     for (const cell of step[what]) {
-      if (isGone(cell)) state.delete(cell[0]); else state.set(cell[0], cell);
+      if (isGone(cell)) state.delete(cell[0]);
+      else state.set(cell[0], cell);
     }
   }
   return state;
@@ -167,7 +191,8 @@ function revision(turn) {
 
 function commonAncestor(one, other) {
   while (one && other && one !== other) {
-    if (one.number >= other.number) one = one.parent; else other = other.parent;
+    if (one.number >= other.number) one = one.parent;
+    else other = other.parent;
   }
   return one && one === other ? one : null;
 }
@@ -179,7 +204,8 @@ function ownerOf(number) {
     for (const turn of store.turns) {
       for (const one of addedMessages(turn)) owners[one] ||= {turn, kind: "message", name: ""};
       for (const cell of turn.scratch) {
-        if (!isGone(cell)) owners[cell[1]] ||= {turn, kind: "scratchpad", name: store.keys[cell[0]]};
+        if (!isGone(cell))
+          owners[cell[1]] ||= {turn, kind: "scratchpad", name: store.keys[cell[0]]};
       }
       for (const cell of turn.files) {
         if (contentOf(cell) >= 0 && cell.length > 1) {

@@ -7,12 +7,17 @@ const CONTEXT = 3;
 function lineDiff(before, after) {
   const bothEnd = before.endsWith("\n") && after.endsWith("\n");
   const lines = (text) => (text ? (bothEnd ? text.slice(0, -1) : text).split("\n") : []);
-  const old = lines(before), now = lines(after);
+  const old = lines(before),
+    now = lines(after);
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   let tail = 0;
-  while (tail < old.length - head && tail < now.length - head
-    && old[old.length - 1 - tail] === now[now.length - 1 - tail]) tail++;
+  while (
+    tail < old.length - head &&
+    tail < now.length - head &&
+    old[old.length - 1 - tail] === now[now.length - 1 - tail]
+  )
+    tail++;
   const same = (some) => some.map((line) => [" ", line]);
   return [
     ...same(old.slice(0, head)),
@@ -42,15 +47,22 @@ function middle(old, now) {
 
 function walkedBack(trace, old, now) {
   const out = [];
-  let x = old.length, y = now.length;
+  let x = old.length,
+    y = now.length;
   for (let d = trace.length - 1; d >= 0; d--) {
-    const furthest = trace[d], k = x - y;
+    const furthest = trace[d],
+      k = x - y;
     const down = k === -d || (k !== d && furthest.get(k - 1) < furthest.get(k + 1));
     const from = down ? k + 1 : k - 1;
-    const startX = d ? furthest.get(from) : 0, startY = d ? startX - from : 0;
-    while (x > startX && y > startY && x > 0 && y > 0) { out.push([" ", old[--x]]); y--; }
+    const startX = d ? furthest.get(from) : 0,
+      startY = d ? startX - from : 0;
+    while (x > startX && y > startY && x > 0 && y > 0) {
+      out.push([" ", old[--x]]);
+      y--;
+    }
     if (!d) break;
-    if (down) out.push(["+", now[--y]]); else out.push(["-", old[--x]]);
+    if (down) out.push(["+", now[--y]]);
+    else out.push(["-", old[--x]]);
   }
   return out.reverse();
 }
@@ -61,13 +73,18 @@ function diffView(before, after) {
   const near = new Array(lines.length).fill(false);
   lines.forEach(([sign], at) => {
     if (sign === " ") return;
-    for (let n = Math.max(0, at - CONTEXT); n <= Math.min(lines.length - 1, at + CONTEXT); n++) near[n] = true;
+    for (let n = Math.max(0, at - CONTEXT); n <= Math.min(lines.length - 1, at + CONTEXT); n++)
+      near[n] = true;
   });
   const box = h("pre", {class: "diff", tabindex: "0", "aria-label": "What changed"});
   let skipped = 0;
-  const gap = () => skipped && box.append(h("span", {class: "gap"}, `⋯ ${plural(skipped, "line")} alike`));
+  const gap = () =>
+    skipped && box.append(h("span", {class: "gap"}, `⋯ ${plural(skipped, "line")} alike`));
   lines.forEach(([sign, line], at) => {
-    if (!near[at]) { skipped++; return; }
+    if (!near[at]) {
+      skipped++;
+      return;
+    }
     gap();
     skipped = 0;
     const kind = sign === "+" ? "add" : sign === "-" ? "del" : "same";

@@ -3,7 +3,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 // Characters that would reorder or hide what stands around them are written out.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const shown = (text) =>
   text.replace(HIDDEN, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
 
@@ -20,13 +21,20 @@ function filled(element, attributes, children) {
   return element;
 }
 
-const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
+const h = (tag, attributes, ...children) =>
+  filled(document.createElement(tag), attributes, children);
 const s = (tag, attributes, ...children) =>
   filled(document.createElementNS(SVG, tag), attributes, children);
 
 const $ = (selector) => document.querySelector(selector);
 
-const STEPS = [[60, "second"], [60, "minute"], [24, "hour"], [7, "day"], [5, "week"]];
+const STEPS = [
+  [60, "second"],
+  [60, "minute"],
+  [24, "hour"],
+  [7, "day"],
+  [5, "week"],
+];
 
 /** How long ago something was, in words; the date when that is long. */
 function ago(milliseconds) {
@@ -51,7 +59,10 @@ const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number
 function size(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let power = 0;
-  while (bytes >= 1000 && power < units.length - 1) { bytes /= 1000; power++; }
+  while (bytes >= 1000 && power < units.length - 1) {
+    bytes /= 1000;
+    power++;
+  }
   return `${power ? bytes.toFixed(1) : bytes} ${units[power]}`;
 }
 
@@ -79,8 +90,11 @@ async function copy(text) {
 }
 
 function command(text, what) {
-  const button = h("button", {type: "button", "aria-label": `Copy the command that ${what}`,
-    onclick: () => copy(text)}, "Copy");
+  const button = h(
+    "button",
+    {type: "button", "aria-label": `Copy the command that ${what}`, onclick: () => copy(text)},
+    "Copy",
+  );
   return h("div", {class: "command"}, h("code", {}, text), button);
 }
 
@@ -92,9 +106,15 @@ function block(text, kind) {
   if (lines.length <= FOLD_AT + 4 && text.length < 6000) return h("pre", {class: kind}, text);
   const start = lines.slice(0, FOLD_AT).join("\n").slice(0, 4000);
   const box = h("pre", {class: kind}, start);
-  const more = h("button", {type: "button", class: "more"},
-    `Show all ${plural(lines.length, "line")}, ${plural(text.length, "character")}`);
-  more.addEventListener("click", () => { box.textContent = shown(text); more.remove(); });
+  const more = h(
+    "button",
+    {type: "button", class: "more"},
+    `Show all ${plural(lines.length, "line")}, ${plural(text.length, "character")}`,
+  );
+  more.addEventListener("click", () => {
+    box.textContent = shown(text);
+    more.remove();
+  });
   return [box, more];
 }
 

@@ -2,8 +2,12 @@
 // session lives on goes straight on, and each side branch is laid whole, one lane to the right,
 // right above its fork. So hundreds of forks need as many lanes as they are nested deep.
 
-const LONG = 120, LONG_TOP = 40, LONG_END = 20;
-const LANE = 14, ROW = 34, MOST_LANES = 14;
+const LONG = 120,
+  LONG_TOP = 40,
+  LONG_END = 20;
+const LANE = 14,
+  ROW = 34,
+  MOST_LANES = 14;
 
 /** Rows, newest first: {turn, lane, above, below, out, passing} or {fold, turns, ...}. */
 function graphRows(opened) {
@@ -16,7 +20,8 @@ function graphRows(opened) {
 }
 
 function weigh() {
-  for (const turn of store.turns) Object.assign(turn, {weight: 1, lives: turn.names.length > 0, newest: turn.time});
+  for (const turn of store.turns)
+    Object.assign(turn, {weight: 1, lives: turn.names.length > 0, newest: turn.time});
   for (let at = store.turns.length - 1; at >= 0; at--) {
     const {parent, weight, lives, newest} = store.turns[at];
     if (!parent) continue;
@@ -32,8 +37,11 @@ function placed(root, order) {
   while (stack.length) {
     const entry = stack.pop();
     order.push(entry);
-    const children = [...entry.turn.children].sort((a, b) =>
-      a.lives - b.lives || a.weight - b.weight || a.newest - b.newest);
+    const goesOn = (child) => child.session === entry.turn.session;
+    const children = [...entry.turn.children].sort(
+      (a, b) =>
+        a.lives - b.lives || goesOn(a) - goesOn(b) || a.weight - b.weight || a.newest - b.newest,
+    );
     const main = children.pop();
     if (main) stack.push({turn: main, lane: entry.lane, isSide: false});
     children.sort((a, b) => b.newest - a.newest);
@@ -72,8 +80,13 @@ function folded(order, opened) {
     if (end - at > LONG && !opened.has(run)) {
       const hidden = order.slice(at + LONG_END, end - LONG_TOP);
       out.push(...order.slice(at, at + LONG_END));
-      out.push({fold: run, turns: hidden.map((entry) => entry.turn), lane, isSide: false,
-        text: `${plural(hidden.length, "turn")} more`});
+      out.push({
+        fold: run,
+        turns: hidden.map((entry) => entry.turn),
+        lane,
+        isSide: false,
+        text: `${plural(hidden.length, "turn")} more`,
+      });
       out.push(...order.slice(end - LONG_TOP, end));
     } else {
       out.push(...order.slice(at, end));
@@ -86,8 +99,13 @@ function folded(order, opened) {
 /** Where a straight run that begins here ends. */
 function runEnd(order, at) {
   let end = at + 1;
-  while (end < order.length && !order[end].isSide && order[end].turn.parent === order[end - 1].turn
-    && order[end - 1].turn.children.length === 1) end++;
+  while (
+    end < order.length &&
+    !order[end].isSide &&
+    order[end].turn.parent === order[end - 1].turn &&
+    order[end - 1].turn.children.length === 1
+  )
+    end++;
   return end;
 }
 
@@ -101,7 +119,9 @@ function strokes(rows) {
     open[lane] = !row.isSide && !!bottom.parent;
     row.below = open[lane];
     row.passing = [];
-    open.forEach((isOpen, at) => { if (isOpen && at !== lane) row.passing.push(at); });
+    open.forEach((isOpen, at) => {
+      if (isOpen && at !== lane) row.passing.push(at);
+    });
     row.width = Math.min(MOST_LANES, Math.max(lane, ...row.passing, 0) + 1);
   }
   return rows;
@@ -109,8 +129,14 @@ function strokes(rows) {
 
 function graphCell(row) {
   const x = (lane) => Math.min(lane, MOST_LANES - 1) * LANE + LANE / 2 + 2;
-  const middle = ROW / 2, here = x(row.lane);
-  const picture = s("svg", {class: "graph", width: row.width * LANE + 6, height: ROW, "aria-hidden": "true"});
+  const middle = ROW / 2,
+    here = x(row.lane);
+  const picture = s("svg", {
+    class: "graph",
+    width: row.width * LANE + 6,
+    height: ROW,
+    "aria-hidden": "true",
+  });
   const line = (lane, path, dashed) =>
     picture.append(s("path", {d: path, class: `lane lane${lane % 6}${dashed ? " dashed" : ""}`}));
   for (const lane of row.passing) line(lane, `M${x(lane)} 0V${ROW}`);
@@ -120,8 +146,18 @@ function graphCell(row) {
     const from = x(row.lane - 1);
     line(row.lane, `M${here} ${middle}C${here} ${ROW} ${from} ${middle + 4} ${from} ${ROW}`);
   }
-  if (row.fold) picture.append(s("rect", {x: here - 4, y: middle - 4, width: 8, height: 8, rx: 2, class: "folded"}));
-  else picture.append(s("circle", {cx: here, cy: middle, r: row.turn.names.length ? 5 : 4,
-    class: `dot lane${row.lane % 6}${row.turn.alive ? "" : " behind"}`}));
+  if (row.fold)
+    picture.append(
+      s("rect", {x: here - 4, y: middle - 4, width: 8, height: 8, rx: 2, class: "folded"}),
+    );
+  else
+    picture.append(
+      s("circle", {
+        cx: here,
+        cy: middle,
+        r: row.turn.names.length ? 5 : 4,
+        class: `dot lane${row.lane % 6}${row.turn.alive ? "" : " behind"}`,
+      }),
+    );
   return picture;
 }
