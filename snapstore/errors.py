@@ -26,7 +26,7 @@ class SnapstoreError(Exception):
 class StoreNotFound(SnapstoreError):
     """There is no store at this place."""
 
-    hint = "make one with `snapstore init`, or name one with --store or $SNAPSTORE_STORE"
+    hint = "make one with `snapstore init`, or name one with --store"
 
 
 class NotFound(SnapstoreError):

@@ -62,7 +62,8 @@ def _shell(container: Any) -> Any:
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise ReadOnlyValue(
         "a stored value is read only: change a copy and assign it, as in "
-        'm = copy.deepcopy(history[3]); m["content"] = "new"; history[3] = m',
+        'm = copy.deepcopy(history[3]); m["content"] = "new"; history[3] = m, '
+        'or for a list in the scratchpad pad["files"] = [*pad["files"], x]',
         hint="copy.deepcopy() of what was read gives a plain value to change",
     )
 

@@ -17,10 +17,10 @@ def last_saved(store: Store, leaving_out: tuple[str, ...] = ()) -> str | None:
     newest. Names that begin with one of ``leaving_out`` do not count.
     """
     for move in store.engine.reflog():
-        name = move.ref.removeprefix(refs.SESSIONS)
-        if move.op != "save" or name == move.ref or name.startswith(leaving_out):
+        if move.op != "save" or not move.ref.startswith(refs.SESSIONS):
             continue
-        if store.exists(name):
+        name = refs.successor(store.engine, move.ref).removeprefix(refs.SESSIONS)
+        if not name.startswith(leaving_out) and store.exists(name):
             return name
     found = (info for info in store.sessions() if not info.name.startswith(leaving_out))
     newest = max(found, key=saved_at, default=None)

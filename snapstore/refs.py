@@ -11,8 +11,8 @@ So undo walks back and redo forth any number of steps, and an ordinary move in b
 from where it stands. A purge has no base and counts as the birth of its ref: undo ends there.
 
 A rename is two moves, for a commit moves one ref: the new name comes with ``from_ref`` and
-``from_gen`` in its info, the old one goes with ``to_ref``. Undo and redo of the first move the
-other name too.
+``from_gen`` in its info, the old one goes with ``to_ref``. Undo and redo take both together,
+whichever of the two names is given, as long as neither was used for something else since.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ def step_back(
     target = engine.move(ref, tip.base) if tip.base else None
     if tip.base and (target is None or target.op == EXPIRED):
         raise NothingToDo("what was before was collected", hint="nothing can bring it back")
+    new_name = _new_name(engine, tip)
+    if new_name is not None and new_name.info.get("from_ref") == ref:
+        step_back(engine, new_name.ref, time, tip=new_name)
+        return _granted(engine.tip(ref))
     update = Update(
         ref,
         target.new if target else None,
@@ -127,6 +131,11 @@ def _old_name(engine: Engine, renamed: Move) -> Move | None:
     return engine.tip(renamed.info["from_ref"]) if "from_ref" in renamed.info else None
 
 
+def _new_name(engine: Engine, gone: Move) -> Move | None:
+    """The last move of the ref that this move gave the name to; None when it gave none."""
+    return engine.tip(gone.info["to_ref"]) if "to_ref" in gone.info else None
+
+
 def step_forth(
     engine: Engine,
     ref: str,
@@ -140,6 +149,11 @@ def step_forth(
     target = engine.move(ref, tip.redo) if tip is not None and tip.redo else None
     if tip is None or target is None or target.op == EXPIRED:
         raise NothingToDo("there is nothing to redo", hint="a new save ends what can be redone")
+    new_name = _new_name(engine, target)
+    renamed = engine.move(new_name.ref, new_name.redo) if new_name and new_name.redo else None
+    if renamed is not None and renamed.info.get("from_ref") == ref:
+        step_forth(engine, renamed.ref, time)
+        return _granted(engine.tip(ref))
     update = Update(
         ref,
         target.new,
@@ -186,6 +200,16 @@ def rename(engine: Engine, old: str, new: str, time: int) -> Move:
     moved = create(engine, new, tip.new, "rename", time, info)
     engine.commit([], Update(old, None, tip.new, "rename", time, {"to_ref": new}))
     return moved
+
+
+def successor(engine: Engine, ref: str) -> str:
+    """What a ref that is gone is called now, after a rename or the undoing of one; else itself."""
+    tip = engine.tip(ref)
+    if tip is None or tip.new is not None:
+        return ref
+    undone = engine.move(ref, tip.redo) if tip.redo else None
+    other: str = tip.info.get("to_ref") or (undone.info.get("from_ref") if undone else "") or ref
+    return other if live(engine, other) else ref
 
 
 def before(engine: Engine, move: Move) -> Move | None:

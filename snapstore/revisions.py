@@ -138,8 +138,9 @@ def _moves_ago(store: Store, session: str | None, back: int, base: str) -> Snaps
 
 def _at_turn(store: Store, head: Snapshot, turn: int, text: str) -> Snapshot:
     if not 1 <= turn <= head.turn:
+        missing = f"there is no turn {turn}" if turn >= 0 else "that is before the first turn"
         raise NotFound(
-            f"{text}: there is no turn {turn}; the line has turns 1 to {head.turn}",
+            f"{text}: {missing}; the line has turns 1 to {head.turn}",
             hint="turns that were rewound away are reached by id, by NAME@{N}, or by undo",
         )
     return store.snapshot(store.objects.snapshots.at_turn(head.raw_id, turn))
@@ -151,7 +152,8 @@ def unknown(store: Store, name: str) -> NotFound:
     if tip is not None:
         return _gone(tip, name)
     names = [m.ref.removeprefix(refs.SESSIONS) for m in store.engine.tips(refs.SESSIONS) if m.new]
-    near = difflib.get_close_matches(name, names, n=3)
+    begun = [known for known in names if known.startswith(name)]
+    near = begun if 1 <= len(begun) <= 3 else difflib.get_close_matches(name, names, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`snapstore sessions` lists them"
     return NotFound(f"there is no session, tag or snapshot {name!r}", hint=hint)
 

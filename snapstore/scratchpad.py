@@ -130,6 +130,12 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
             raise KeyError(key)
         self._changes[key_bytes(key)] = None
 
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a key, after setting it to default if it is not there. Read only."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
     def clear(self) -> None:
         """Remove every key."""
         self.assign({})

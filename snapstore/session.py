@@ -335,8 +335,16 @@ class Session:
         return self._head
 
     def fork(self, name: str, at: int | str | Snapshot | None = None) -> Session:
-        """A new session that starts from a turn of this one and shares its history by hash."""
+        """A new session that starts from a turn of this one and shares its history by hash.
+
+        Raises Refused when no turn is named and HEAD is not all there is: changes are not saved.
+        """
         source = self._head if at is None else self.at(at)
+        if at is None and source is not None and self._changed:
+            raise Refused(
+                f"{self._name} has changes that are not saved, and a fork would not have them",
+                hint=f"save() them first, or name the turn, as in at={self.turn}",
+            )
         if source is None:
             raise NotFound(f"{self._name} has no turn to fork from yet", hint="save() it first")
         return self._store.fork(source, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from snapstore import refs, revisions
+from snapstore import current, refs, revisions
 from snapstore.engine import Engine, Move, Problem, Progress, Update
 from snapstore.errors import NotFound, RefMoved, Refused, SnapstoreError, StoreNotFound
 from snapstore.names import valid_name
-from snapstore.objects import Objects, Stage
+from snapstore.objects import Objects
 from snapstore.session import Session
 from snapstore.snapshot import Snapshot
 
@@ -136,10 +135,11 @@ class Store:
         refs.delete(self.engine, refs.SESSIONS + name, self.clock())
 
     def rename(self, old: str, new: str) -> None:
-        """Give a session another name."""
+        """Give a session another name. When it is the current one it stays that."""
         valid_name(new)
         self._known(old)
         refs.rename(self.engine, refs.SESSIONS + old, refs.SESSIONS + new, self.clock())
+        current.follow_rename(self)
 
     def _known(self, name: str) -> None:
         if not self.exists(name):
@@ -156,20 +156,24 @@ class Store:
     def step_back(self, name: str, *, force: bool = False) -> tuple[Move, Restored | None]:
         """As undo; also what it did to files."""
         ref = self._moved(name)
-        if not self._did_to_files(ref, "back"):
-            return refs.step_back(self.engine, ref, self.clock()), None
-        from snapstore.worktree import moves
+        if self._did_to_files(ref, "back"):
+            from snapstore.worktree import moves
 
-        return moves.undo(self, ref, force=force)
+            return moves.undo(self, ref, force=force)
+        moved = refs.step_back(self.engine, ref, self.clock())
+        current.follow_rename(self)
+        return moved, None
 
     def step_forth(self, name: str, *, force: bool = False) -> tuple[Move, Restored | None]:
         """As redo; also what it did to files."""
         ref = self._moved(name)
-        if not self._did_to_files(ref, "forth"):
-            return refs.step_forth(self.engine, ref, self.clock()), None
-        from snapstore.worktree import moves
+        if self._did_to_files(ref, "forth"):
+            from snapstore.worktree import moves
 
-        return moves.redo(self, ref, force=force)
+            return moves.redo(self, ref, force=force)
+        moved = refs.step_forth(self.engine, ref, self.clock())
+        current.follow_rename(self)
+        return moved, None
 
     def _did_to_files(self, ref: str, way: str) -> bool:
         tip = self.engine.tip(ref)
@@ -200,26 +204,11 @@ class Store:
     @property
     def current(self) -> str | None:
         """The session that @ stands for; None when none was chosen."""
-        tip = refs.live(self.engine, refs.CURRENT)
-        if tip is None or tip.new is None:
-            return None
-        return self.objects.content(tip.new).decode()
+        return current.chosen(self)
 
     def switch(self, name: str) -> None:
         """Make a session the current one. Writes nothing when it is already."""
-        valid_name(name)
-        with Stage(self.objects) as stage:
-            chosen = stage.put_content(name.encode())
-            while True:
-                tip = self.engine.tip(refs.CURRENT)
-                expect = tip.new if tip else None
-                if expect == chosen:
-                    return
-                update = Update(refs.CURRENT, chosen, expect, "switch", self.clock())
-                # Of two who switch at once the last has its way, as if they had come one by one.
-                with contextlib.suppress(RefMoved):
-                    stage.commit(update)
-                    return
+        current.choose(self, name)
 
     # --- tags -------------------------------------------------------------------------------------
 

@@ -379,11 +379,22 @@ def test_a_fork_needs_a_free_valid_name_and_a_turn(store: Store) -> None:
     assert [info.name for info in store.sessions()] == ["s"]
 
 
-def test_a_fork_leaves_what_is_unsaved_where_it_is(store: Store) -> None:
+def test_a_fork_of_a_turn_leaves_what_is_unsaved_where_it_is(store: Store) -> None:
     session = saved(store, "s", "one")
     session.history.append("unsaved")
-    assert session.fork("f").history == ["one"]
+    assert session.fork("f", at=1).history == ["one"]
     assert session.history == ["one", "unsaved"]
+
+
+def test_a_fork_of_no_named_turn_is_refused_while_there_are_unsaved_changes(store: Store) -> None:
+    session = saved(store, "s", "one")
+    session.history.append("unsaved")
+    with pytest.raises(Refused, match="not saved") as refused:
+        session.fork("f")
+    assert "at=1" in refused.value.hint
+    assert not store.exists("f")
+    session.save()
+    assert session.fork("f").history == ["one", "unsaved"]
 
 
 def test_a_turn_of_another_store_is_refused(store: Store) -> None:

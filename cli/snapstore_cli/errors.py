@@ -109,7 +109,7 @@ def describe(error: BaseException) -> Report:
 
 
 def _usage_message(error: click.ClickException) -> str:
-    message = error.format_message().strip()
+    message = re.sub(r"\s+", " ", error.format_message().strip())  # choices come one a line
     return message[:1].lower() + message[1:].rstrip(".")
 
 

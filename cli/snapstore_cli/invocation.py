@@ -7,7 +7,17 @@ import sys
 import warnings
 from typing import Any
 
-from snapstore import InvalidInput, NotFound, RefMoved, Session, Snapshot, Store, refs, revisions
+from snapstore import (
+    InvalidInput,
+    NotFound,
+    RefMoved,
+    Session,
+    Snapshot,
+    Store,
+    StoreNotFound,
+    refs,
+    revisions,
+)
 from snapstore.revisions import Revision
 from snapstore_cli.opening import open_store
 from snapstore_cli.output import Output
@@ -25,12 +35,14 @@ class Invocation:
         self.settings = settings
         self.out = Output(settings)
         self._store: Store | None = None
+        self._told: set[str] = set()
 
     def __enter__(self) -> Invocation:
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._store is not None:
+            self._tell_warnings(self._store)
             self._store.close()
 
     # --- store and session ------------------------------------------------------------------------
@@ -53,12 +65,20 @@ class Invocation:
     def _open(self, *, create: bool) -> Store:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the engine's warnings are told below, and only once
-            self._store = open_store(self.place, create=create)
+            try:
+                self._store = open_store(self.place, create=create)
+            except StoreNotFound as error:
+                if not self.settings.names_store:
+                    error.hint = (
+                        "`snapstore init` makes one here, and --store or $SNAPSTORE_STORE names "
+                        "one; without them it is the nearest .snapstore/ here or upwards, else the "
+                        "user data directory"
+                    )
+                raise
         if self.out.look.style.on and self._store.local is not None:
             # Each id costs a look into the index, which is quick only where that is at hand.
             self.out.look.style.shortest = Shortest(self._store)
-        for text in self._store.engine.warnings:
-            self.out.warn(text)
+        self._tell_warnings(self._store)
         if self.settings.verbose:
             self.out.note(f"store {self.place}")
         return self._store
@@ -81,12 +101,27 @@ class Invocation:
             )
         return name
 
+    def _tell_warnings(self, store: Store) -> None:
+        """What came up while the store was read is told too, and nothing twice."""
+        for text in store.engine.warnings:
+            if text not in self._told:
+                self._told.add(text)
+                self.out.warn(text)
+
+    def require_newest(self) -> None:
+        """Before work goes on from a turn. Raises Corrupt when later ones are hidden by damage."""
+        damage = self.writable_store.engine.cut_off
+        if damage is not None:
+            raise damage
+
     @property
     def session_name(self) -> str:
         """The session to look at: a chosen one, else the one saved last. Raises NotFound."""
         name = self.session_name_or_none
         if name is None:
-            raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
+            raise NotFound(
+                "there are no sessions yet", hint="`snapstore save -s NAME` makes one"
+            )
         return name
 
     @property

@@ -8,13 +8,18 @@ HERE = ".snapstore"
 """The directory that makes the directories below it belong to a store."""
 
 
+def named_in_environment() -> str | None:
+    """The store that ``$SNAPSTORE_STORE`` names, if it does."""
+    return os.environ.get("SNAPSTORE_STORE")
+
+
 def store_place(named: str | None = None) -> str:
     """Where the store is, or would be made.
 
     The one that is named, else ``$SNAPSTORE_STORE``, else the nearest ``.snapstore/`` from the
     working directory upwards, else the user's data directory.
     """
-    named = named or os.environ.get("SNAPSTORE_STORE")
+    named = named or named_in_environment()
     if named:
         return named
     try:

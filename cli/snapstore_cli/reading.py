@@ -41,7 +41,9 @@ class Reader:
                 return self._checkpoints(path)
             return list(self._session(path, progress))
         except OSError as error:
-            raise InvalidInput(f"{path}: {error.strerror or error}") from None
+            missing = isinstance(error, FileNotFoundError)
+            hint = "name a transcript, or a folder of them: ~/.claude/projects" if missing else ""
+            raise InvalidInput(f"{path}: {error.strerror or error}", hint=hint) from None
 
     def _session(self, path: Path, progress: Progress | None) -> Iterator[Imported]:
         transcript = self._transcript(path)

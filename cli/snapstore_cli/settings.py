@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from snapstore_cli.place import store_place
+from snapstore_cli.place import named_in_environment, store_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,11 @@ class Settings:
     def of(cls, given: Mapping[str, Any]) -> Settings:
         """The settings that these options make."""
         return cls(**given)
+
+    @property
+    def names_store(self) -> bool:
+        """Whether the user named a store, rather than have it looked for."""
+        return bool(self.store or named_in_environment())
 
     def store_place(self) -> str:
         """Where the store is, or would be made: see place."""

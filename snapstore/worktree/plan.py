@@ -120,8 +120,7 @@ class Planner:
         return self._finished()
 
     def _without_what_is_not_held(self, changes: list[Change]) -> list[Change]:
-        """Leave alone what the wanted tree only lists, and all below it: nobody knows what that
-        was."""
+        """Leave alone what the wanted tree only lists, and all below it: it is not known."""
         listed = [c.path for c in changes if c.new is not None and c.new.kind not in HELD]
         if not listed:
             return changes

@@ -84,7 +84,7 @@ def test_a_transcript_becomes_a_session_and_its_branches(shell: Shell, talk: str
 def test_it_prints_a_line_a_session(shell: Shell, talk: str) -> None:
     first, again = (shell.ok("import", talk) for _ in range(2))
     told = ["count-the-files", "2 turns", "4 messages", "2 branches", "0 warnings"]
-    assert first.rows == [[*told, "new"]]
+    assert first.rows == [[*told, "new", "talk.jsonl"]]
     assert again.rows == [[*told, "unchanged"]]
     assert first.err == again.err == ""
 
@@ -100,7 +100,7 @@ def test_warnings_are_counted_and_shown_when_they_are_few_or_asked_for(
 ) -> None:
     cut = write(tmp_path / "cut.jsonl", TALK, end='{"type": "user", "mess')
     result = shell.ok("import", cut, "--as", "cut")
-    assert result.rows[0][-2] == "1 warning"
+    assert result.rows[0][4] == "1 warning"
     assert "line 7: cut short at the end of the file" in result.err
     torn = write(tmp_path / "torn.jsonl", TALK, end="{\n" * 5)
     short, long = shell.ok("import", torn, "--as", "a"), shell.ok("import", torn, "--as", "b", "-v")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -15,8 +16,9 @@ from overdisk import OpenStore
 from pictures import Picture, differing, fill, picture, stamps
 
 import snapstore
-from snapstore import NotFound, NothingToDo, RefMoved, Session, Store, refs
+from snapstore import NothingToDo, RefMoved, Refused, Session, Store, refs
 from snapstore.engine import Update
+from snapstore.transfer.carry import carry
 
 
 def test_a_rewind_with_files_is_one_move_of_one_ref(
@@ -202,16 +204,82 @@ def test_captures_that_only_undo_needs_are_checked_by_verify(
     assert [p.kind for p in store.verify()] == ["missing"]
 
 
-def test_a_turn_whose_directory_and_its_parent_are_gone_says_where_else_to_go(
+def test_a_directory_that_is_gone_is_made_again_only_when_forced(
     session: Session, work: Path
 ) -> None:
     (work / "deep/er").mkdir(parents=True)
+    fill(work, {"deep/er/a": "1"})
     session.worktree = work / "deep/er"
     session.save()
+    session.save("two")
+    session.rewind(1, files=True)
     shutil.rmtree(work / "deep")
-    with pytest.raises(NotFound) as missing:
-        session.restore(1)
-    assert "--to" in missing.value.hint
+    for step in (session.undo, partial(session.restore, 1), partial(session.rewind, 1, files=True)):
+        with pytest.raises(Refused, match="is not there") as gone:
+            step()
+        assert "--force" in gone.value.hint and "--to" in gone.value.hint
+        assert not (work / "deep").exists()
+    session.undo(force=True)
+    assert session.turn == 2 and (work / "deep/er/a").read_text() == "1"
+
+
+def test_undo_and_redo_pass_a_restored_path_that_was_removed_since(
+    session: Session, work: Path
+) -> None:
+    fill(work, {"a": "1", "d/b": "1"})
+    session.save()
+    shutil.rmtree(work / "d")
+    (work / "a").unlink()
+    session.restore(1, ["a", "d/b"])
+    shutil.rmtree(work / "d")
+    (work / "a").unlink()
+    session.undo()
+    assert picture(work).keys() == set()
+    session.redo()
+    assert picture(work).keys() == set(), "as the undo found it"
+    session.undo(2)
+    assert session.head is None
+
+
+@pytest.mark.parametrize("instead", ["file", "link", "nothing"])
+def test_undo_passes_a_restored_path_whose_directory_is_something_else_by_now(
+    session: Session, work: Path, instead: str
+) -> None:
+    fill(work, {"d/b": "1"})
+    session.save()
+    fill(work, {"d/b": "2"})
+    session.restore(1, ["d/b"])
+    shutil.rmtree(work / "d")
+    if instead == "file":
+        (work / "d").write_text("a file")
+    elif instead == "link":
+        (work / "d").symlink_to("nowhere")
+    session.undo()
+    assert (work / "d/b").read_text() == "2"
+    session.redo()
+    assert session.turn == 1
+
+
+def test_a_directory_that_only_another_store_captured_is_refused_unless_forced(
+    session: Session, work: Path, store: Store
+) -> None:
+    fill(work, {"a": "1"})
+    session.save()
+    session.save("two")
+    with snapstore.open("memory://") as other:
+        carry(store, other, ["s"])
+        pulled = other.session("s")
+        fill(work, {"a": "of this machine"})
+        for step in (partial(pulled.restore, 1), partial(pulled.rewind, 1, files=True)):
+            with pytest.raises(Refused, match="never captured") as foreign:
+                step()
+            assert "--to" in foreign.value.hint
+        assert (work / "a").read_text() == "of this machine"
+        pulled.rewind(1, files=True, force=True)
+        assert (work / "a").read_text() == "1"
+        pulled.undo()
+        assert (work / "a").read_text() == "of this machine"
+        pulled.restore(1)
 
 
 def test_a_handle_opened_later_undoes_what_another_process_did(

@@ -135,11 +135,15 @@ def test_only_what_differs_is_touched(session: Session, work: Path) -> None:
     assert changed == {"d", "edited"}
 
 
-def test_a_deleted_project_is_made_again(session: Session, work: Path) -> None:
+def test_a_deleted_project_is_made_again_when_forced(
+    session: Session, work: Path, store: Store
+) -> None:
     fill(work, {"a/b": "x"})
     one = turn(session)
     shutil.rmtree(work)
-    session.restore(1)
+    dry = moves.restore_files(store, "s", session.at(1), force=True, dry_run=True)
+    assert dry.made == {"a", "a/b"} and not work.exists()
+    assert session.restore(1, force=True) == dry
     assert picture(work) == one
 
 
@@ -490,6 +494,44 @@ def test_restoring_elsewhere_overwrites_nothing_unless_forced(
     moves.restore_to(store, session.at(1), tmp_path / "copy", force=True)
     assert (tmp_path / "copy/a").read_text() == "1"
     assert (tmp_path / "copy/b").read_text() == "unrelated"
+
+
+def test_restoring_elsewhere_again_finds_nothing_in_the_way(
+    session: Session, work: Path, store: Store, tmp_path: Path
+) -> None:
+    fill(work, {"a/b": "1", "c": "1"})
+    session.save()
+    copy = tmp_path / "copy"
+    moves.restore_to(store, session.at(1), copy)
+    assert moves.restore_to(store, session.at(1), copy).written == ()
+    os.utime(copy / "c", ns=(1, 1))
+    assert moves.restore_to(store, session.at(1), copy).written == ("c",)
+    (copy / "c").write_text("edited")
+    dry = moves.restore_to(store, session.at(1), copy, dry_run=True)
+    assert dry.written == dry.in_the_way == ("c",)
+    assert (copy / "c").read_text() == "edited"
+    with pytest.raises(Refused) as refused:
+        moves.restore_to(store, session.at(1), copy)
+    assert "--force" in refused.value.hint
+
+
+def test_what_was_done_tells_new_from_changed_and_directories_from_files(
+    session: Session, work: Path
+) -> None:
+    fill(work, {"same": "1", "edited": "1", "d/e": "1", "became": "a file"})
+    session.save()
+    fill(work, {"edited": "2", "d/e": None, "became": None, "x/y": "2"})
+    (work / "d").rmdir()
+    fill(work, {"became/z": "2"})
+    session.save()
+    done = session.restore(1)
+    assert done.written == ("became", "d", "d/e", "edited") and done.made == {"d", "d/e"}
+    assert done.deleted == ("became/z", "x", "x/y") and done.folders == {"d", "x"}
+    session.undo()
+    assert session.restored is not None
+    assert session.restored.folders == {"became", "d", "x"}
+    both = done.and_then(session.restored)
+    assert "d" not in both.made and both.deleted == ("d", "d/e")
 
 
 def test_a_dry_run_says_the_same_and_touches_nothing(

@@ -66,6 +66,7 @@ def chat(
     run: Invocation = context.obj
     answering = _agent(agent, api_name, model, timeout)
     session = _session(run, name, resume=resume, go_on=go_on)
+    run.require_newest()
     screen = Screen(run.out, watched=run.may_ask)
     talk = Talk(session, answering)
     first = len(session.history)
@@ -127,6 +128,8 @@ def _welcome(run: Invocation, talk: Talk, screen: Screen, *, shown: bool) -> Non
     screen.standing(session)
     if run.may_ask:
         screen.note(f"agent: {talk.agent.name}; /help lists what can be typed")
+    elif isinstance(talk.agent, Echo):
+        screen.note("agent: echo, which only repeats the question; --agent CMD names another")
     waiting = documents.pending(session.head)
     if waiting:
         screen.note(f"{count(len(waiting), 'tool call')} there without a result: see /repair")
@@ -187,7 +190,11 @@ def _answer(talk: Talk, screen: Screen) -> bool:
     if talk.session.name != name:
         screen.note(f"{name} was moved by somebody else: this goes on as {talk.session.name}")
     if outcome.ending == "failed":
-        screen.failed(f"the agent failed: {outcome.error}", "the question is saved; /retry")
+        screen.failed(
+            f"the agent failed: {outcome.error}",
+            "the question is saved: /retry asks it again, also as a line of a pipe, and "
+            f"`snapstore resume {talk.session.name}` shows it",
+        )
     elif outcome.ending == "interrupted":
         screen.note("interrupted; what came is saved")
     return outcome.ending != "interrupted"

@@ -84,6 +84,8 @@ def diff(
         look = run.out.look
         lines = difference.lines(found, left, name, only, look, beside=side_by_side)
         run.out.lines(lines, page=True)
+    if right is None and ours == theirs:
+        run.out.note(f"{name} is where it stands now: `snapstore diff {left} B` names the other")
     if exit_code and not equal:
         context.exit(1)
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
-from snapstore import InvalidInput
+from snapstore import InvalidInput, refs
 from snapstore.engine import Progress
 from snapstore.names import valid_name
+from snapstore.snapshot import Line
 from snapstore.transfer.imports import Imported
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
@@ -90,8 +92,8 @@ def import_(
     and with the same ids; as NAME+1 where this store has gone on with a session differently. It is
     verified first, and refused whole when it is damaged.
 
-    Prints one line a session: name, turns, messages, branches (the live one counts), warnings, and
-    whether anything was new. The current session stays what it was. A PATH that is no session
+    Prints one line a session: name, turns, messages, branches (the live one counts), warnings,
+    whether anything was new, and the file. The current session stays what it was. A PATH that is no session
     ends with exit code 2 after the others are imported; in a folder such files are passed over.
 
     \b
@@ -186,7 +188,8 @@ def _tell(run: Invocation, outcome: _Outcome) -> None:
             passed_over = [asdict(skipped) for skipped in outcome.skipped]
             run.out.document({"sessions": sessions, "skipped": passed_over})
         return
-    run.out.lines(columns.lines(map(_cells, outcome.imported), run.out.look))
+    rows = [_cells(run, imported) for imported in outcome.imported]
+    run.out.lines(columns.lines(rows, run.out.look, flexible=0))
     warnings = [(found.name, text) for found in outcome.imported for text in found.warnings]
     few = len(warnings) <= _FEW
     if few or run.settings.verbose:
@@ -202,13 +205,35 @@ def _tell(run: Invocation, outcome: _Outcome) -> None:
         run.out.note(f"passed over {number} that hold no session known here; -v lists them")
 
 
-def _cells(imported: Imported) -> list[Cell]:
+def _cells(run: Invocation, imported: Imported) -> list[Cell]:
     warnings = len(imported.warnings)
     return [
         ("name", imported.name),
         ("heading", words.count(imported.turns, "turn")),
-        ("", words.count(imported.messages, "message")),
+        ("", _messages(run, imported)),
         ("", f"{imported.branches} {'branch' if imported.branches == 1 else 'branches'}"),
         ("warning" if warnings else "dim", words.count(warnings, "warning")),
-        ("added", "new") if imported.created else ("dim", "unchanged"),
+        ("added", _news(run, imported)) if imported.created else ("dim", "unchanged"),
+        ("dim", Path(imported.source).name),
     ]
+
+
+def _messages(run: Invocation, imported: Imported) -> str:
+    """How many messages there are; after a compaction HEAD holds fewer than its turns brought."""
+    told = words.count(imported.messages, "message")
+    head = run.store.session(imported.name).head if imported.created else None
+    if head is None:
+        return told
+    ever = sum(turn.added() for turn in Line(run.store.objects, head.raw_id))
+    return f"{told} now, {ever:,} over all turns" if ever > imported.messages else told
+
+
+def _news(run: Invocation, imported: Imported) -> str:
+    """What an import that wrote something brought: a session, or more turns of one."""
+    engine, ref = run.store.engine, refs.SESSIONS + imported.name
+    tip = engine.tip(ref)
+    before = engine.move(ref, tip.gen - 1) if tip and tip.gen > 1 else None
+    if before is None or before.new is None:
+        return "new"
+    more = imported.turns - run.store.snapshot(before.new).turn
+    return words.count(more, "new turn") if more > 0 else "changed"

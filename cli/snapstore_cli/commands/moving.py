@@ -13,11 +13,14 @@ from snapstore_cli.commands.diff import PARTS, parts_option
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render import files as rendered
 from snapstore_cli.render.words import count, one_line, short
+from snapstore_cli.worktree_paths import in_worktree
 
 if TYPE_CHECKING:
     from snapstore.worktree.restore import Restored
 
 _MESSAGES, _SCRATCHPAD, _FILES = PARTS
+_NAMED = 5
+"""Paths in the way that a warning names."""
 _WHOLE = {_MESSAGES, _SCRATCHPAD}
 _DRY = "  (dry run: nothing was moved)"
 _DRY_FILES = "  (dry run: nothing was touched)"
@@ -108,8 +111,9 @@ def restore(
     """Bring back the files of a turn, all or some; HEAD and messages stay.
 
     It acts on the directory that the turn was captured from, and captures what is there first, so
-    that undo brings it back. Paths are relative to that directory. Files that no turn knows, and
-    ignored ones, stay. With --to the directory itself is not touched.
+    that undo brings it back. Paths are relative to that directory, else to the working directory
+    (which comes first for ./PATH). Files that no turn knows, and ignored ones, stay. With --to the
+    directory itself is not touched.
 
     \b
     Examples:
@@ -120,7 +124,8 @@ def restore(
     """
     revision = run.revision(rev)
     source = revision.snapshot
-    chosen = [*paths, *([revision.path] if revision.path else [])]
+    chosen = [in_worktree(source, path) for path in paths]
+    chosen += [revision.path] if revision.path else []
     session = run.acted_on(revision)
     from snapstore.worktree import moves
 
@@ -220,7 +225,13 @@ def _tell(
 
 
 def _tell_files(run: Invocation, done: Restored | None, dry_run: bool) -> None:
-    if done is None or run.out.json:
+    if done is None:
+        return
+    if done.in_the_way:
+        several = count(len(done.in_the_way), "path")
+        first = ", ".join(map(one_line, done.in_the_way[:_NAMED]))
+        run.out.warn(f"{several} in the way, replaced only with --force: {first}")
+    if run.out.json:
         return
     run.out.say(rendered.summary(done) + (_DRY_FILES if dry_run else ""))
     if dry_run or run.settings.verbose:

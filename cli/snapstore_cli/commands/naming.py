@@ -135,9 +135,13 @@ def tag(run: Invocation, name: str | None, rev: str | None, remove: bool) -> Non
         run.result({"tag": name, "deleted": True}, f"removed tag {name}")
         return
     snapshot = run.turn(rev)
+    before = run.store.tags().get(name)
     run.store.tag(name, snapshot)
     document = {"tag": name, "id": snapshot.id, "turn": snapshot.turn}
-    run.result(document, f"{name} names turn {snapshot.turn} ({short(snapshot.id)})")
+    text = f"{name} names turn {snapshot.turn} ({short(snapshot.id)})"
+    if before is not None and before != snapshot.id:
+        text += f", moved from turn {run.store.snapshot(before).turn} ({short(before)})"
+    run.result(document, text)
 
 
 def _list_tags(run: Invocation) -> None:

@@ -9,6 +9,7 @@ import click
 from snapstore import NotFound, SessionInfo, Store, pairs, revisions
 from snapstore.latest import last_saved, saved_at
 from snapstore.revisions import Revision
+from snapstore.tasks.record import PREFIX as TASK
 from snapstore.transfer.exports import Wish, export
 from snapstore_cli import documents
 from snapstore_cli.command import Command
@@ -48,6 +49,7 @@ def resume(run: Invocation, rev: str | None, harness: str | None) -> None:
       snapstore resume fix-login@3 --format anthropic > messages.json
     """
     found = _chosen(run) if rev is None else run.revision(rev)
+    run.require_newest()
     snapshot = found.snapshot
     if harness is not None and not run.out.json:
         _print_as(run, found, harness)
@@ -155,7 +157,9 @@ def _page(found: Revision, at: documents.Names, look: Look) -> Iterator[str]:
     if snapshot.scratchpad:
         yield ""
     if found.session is not None:
-        yield look.style("dim", f"go on: snapstore save -s {found.session} --messages FILE")
+        is_task = found.session.startswith(TASK)
+        command = "task run FILE" if is_task else f"save -s {found.session} --messages FILE"
+        yield look.style("dim", f"go on: snapstore {command}")
 
 
 # --- as an API or a program takes it -------------------------------------------------------------

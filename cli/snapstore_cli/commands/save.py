@@ -105,7 +105,11 @@ def save_turn(
     before = session.head
     saved = session.save(label)
     run.make_current(session.name)
-    if saved.partial:
+    if saved.worktree and not Path(saved.worktree).is_dir():
+        from snapstore_cli.render import files
+
+        run.out.warn(f"{files.gone(saved.worktree, session.name)}; the files are those of before")
+    elif saved.partial:
         run.out.warn(
             "some files could not be read: `show --files` lists them, and a restore of this turn "
             "leaves them alone"

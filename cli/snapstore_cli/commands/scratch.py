@@ -20,6 +20,8 @@ from snapstore_cli.render import columns, words
 def scratch() -> None:
     """The scratchpad: keys and values that live outside the history and survive trimming.
 
+    Values are JSON, so strings need their quotes. `snapstore save --unset KEY` removes a key.
+
     \b
     Examples:
       snapstore scratch set plan='"first the tests"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -34,6 +35,8 @@ def status(run: Invocation) -> None:
     head = session.head
     waiting = documents.pending(head)
     files = session.files_diff()
+    if head is not None and head.worktree and not Path(head.worktree).is_dir():
+        run.out.warn(difference.gone(head.worktree, session.name))
     if run.out.json:
         fields = {
             "store": run.place,

@@ -104,7 +104,11 @@ def run_(
     run.result(document, f"{described.name}: {told}")
     if failed:
         if not run.out.json:
-            tell(f"phase {failed} failed: {progress.error}", "", run.out.error_style)
+            hint = (
+                "run it again to go on: what finished is skipped; "
+                f"`snapstore task status {described.name}` shows where it stands"
+            )
+            tell(f"phase {failed} failed: {progress.error}", hint, run.out.error_style)
         context.exit(1)
 
 

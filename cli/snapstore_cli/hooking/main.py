@@ -106,13 +106,18 @@ def _seen(event: Event, done: Done, ends: glance.Ends, since: int) -> glance.See
 
 
 def _opened(place: str) -> Store:
+    """The store. Raises Corrupt when what a transcript would be added to is hidden by damage."""
     import warnings
 
     from snapstore_cli.opening import open_store
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # there is nobody to read them
-        return open_store(place)
+        store = open_store(place)
+    if store.engine.cut_off is not None:
+        store.close()
+        raise store.engine.cut_off
+    return store
 
 
 def _directory(variable: str) -> Path | None:

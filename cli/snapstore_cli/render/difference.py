@@ -95,15 +95,17 @@ def stat(diff: Diff, left: str, right: str, parts: Collection[str]) -> Iterator[
 
 def _shared(diff: Diff, look: Look) -> Iterator[str]:
     messages = words.count(diff.history.shared, "message")
+    begin = f"both begin with the same {messages}" if diff.history.shared else ""
     if diff.base is None:
-        yield f"no turn in common; both begin with the same {messages}"
+        yield f"no turn in common; {begin or 'no message either'}"
         return
     base = diff.base
     label = f" {words.one_line(base.label)!r}" if base.label else ""
     turns = words.count(base.turn, "turn")
     number = look.style("id", words.short(base.id))
     yield f"both hold {turns}, up to turn {base.turn}{label} {number}"
-    yield f"both begin with the same {messages}"
+    if begin:
+        yield begin
 
 
 # --- what each side did ------------------------------------------------------------------------
@@ -198,7 +200,8 @@ def _scratchpad(diff: Diff, left: str, right: str, look: Look) -> Iterator[str]:
             yield "  " + look.style("removed", f"- {look.cut(texts[0], 4)}")
             yield "  " + look.style("added", f"+ {look.cut(texts[1], 4)}")
         else:
-            yield from _painted(unified(*texts, left, right), look, "  ")
+            ours, theirs = (f"{text}\n" for text in texts)  # its end is no part of the value
+            yield from _painted(unified(ours, theirs, left, right), look, "  ")
 
 
 def _entries(mark: str, role: Role, entries: Mapping[str, Any], look: Look) -> Iterator[str]:

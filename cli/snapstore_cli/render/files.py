@@ -49,6 +49,14 @@ def worktree(found: FilesDiff, session: Session, look: Look) -> Iterator[str]:
         yield f"            and {len(rows) - _LISTED} more"
 
 
+def gone(place: str, session: str) -> str:
+    """The warning that the directory of a session is no longer there, and what to do."""
+    return (
+        f"worktree {words.one_line(place)} is not there: bind the one it is now with "
+        f"`snapstore save -s {words.one_line(session)} --worktree DIR`"
+    )
+
+
 def _marked(found: FilesDiff) -> Iterator[tuple[Role, str, str]]:
     yield from (("added", "+", path) for path in found.added)
     yield from (("removed", "-", path) for path in found.removed)
@@ -115,14 +123,32 @@ def summary(done: Restored) -> str:
     """What was done to files, in numbers."""
     if not done.written and not done.deleted:
         return "files: nothing differed"
-    text = f"files: {len(done.written):,} written, {len(done.deleted):,} deleted"
-    return f"{text}, {len(done.kept):,} kept" if done.kept else text
+    made, written = done.made, [p for p in done.written if p not in done.folders]
+    folders = [path for path in done.written if path in done.folders]
+    gone = [path for path in done.deleted if path not in done.folders]
+    told = {
+        "files": _numbers(len(made.intersection(written)), len(written), len(gone)),
+        "directories": _numbers(
+            len(made.intersection(folders)), len(folders), len(done.deleted) - len(gone)
+        ),
+    }
+    text = "; ".join(f"{kind}: {numbers}" for kind, numbers in told.items() if numbers)
+    return f"{text}; {len(done.kept):,} kept" if done.kept else text
+
+
+def _numbers(made: int, written: int, deleted: int) -> str:
+    told = {"new": made, "changed": written - made, "deleted": deleted}
+    return ", ".join(f"{number:,} {how}" for how, number in told.items() if number)
 
 
 def details(done: Restored, look: Look) -> Iterator[str]:
     """What was done to files, a line a path."""
-    for role, mark, paths in (("added", "+", done.written), ("removed", "-", done.deleted)):
-        for path in paths:
-            yield look.style(role, f"{mark} {words.one_line(path)}")  # type: ignore[arg-type]
+    rows: list[tuple[Role, str, str]] = [
+        ("added", "+", path) if path in done.made else ("", "~", path) for path in done.written
+    ]
+    rows += [("removed", "-", path) for path in done.deleted]
+    for role, mark, path in rows:
+        end = "/" if path in done.folders else ""
+        yield look.style(role, f"{mark} {words.one_line(path)}{end}")
     for path in done.kept:
         yield look.style("dim", f"  {words.one_line(path)} (kept: no turn knows it, or ignored)")

@@ -80,8 +80,9 @@ def head(snapshot: Snapshot, session: str | None, at: Names, look: Look) -> Iter
     of = f" of {session}" if session else ""
     title = look.style("heading", f"turn {snapshot.turn}{of}")
     yield f"{title}  {look.style('id', words.short(snapshot.id))}"
-    saved = words.rfc3339(snapshot.time, "seconds")
-    if look.terminal:
+    dated = snapshot.time.timestamp() != 0
+    saved = words.rfc3339(snapshot.time, "seconds") if dated else look.time(None)
+    if look.terminal and dated:
         saved += f" ({words.ago(snapshot.time, look.now)})"
     rows = {
         "label": words.one_line(snapshot.label),
