@@ -142,7 +142,8 @@ def test_a_hundred_forks_of_a_large_session_share_its_history(place: Place) -> N
         fork = session.fork(f"fork{n}")
         fork.history.append(n)
         fork.save()
-    assert held(store) - before < 150 << 10
+    most = 150 if place.kind == "object store" else 100  # there each record is an object of its own
+    assert held(store) - before < most << 10
 
 
 def test_an_unchanged_save_and_going_nowhere_cost_nothing(place: Place) -> None:

@@ -31,7 +31,7 @@ LAYERS = [
     {"history", "scratchpad"},
     {"snapshot", "trimming"},
     {"refs"},
-    {"saving"},
+    {"saving", "current", "latest"},
     {"worktree"},
     {"revisions"},
     {"session"},

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from errno import ENOENT, ENOTDIR
 from pathlib import Path
 
 import click
@@ -50,6 +51,7 @@ _HINTS: dict[type[BaseException], str] = {
     errors.RefMoved: "another writer was first; see `snapstore log`, then save again",
     errors.UnsupportedValue: "only JSON values can be stored",
 }
+_NO_FOLDER = "--store names a directory that is there or can be made, or s3://bucket/prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ def describe(error: BaseException) -> Report:
     for kind in type(error).__mro__:
         if kind in _CODES:
             hint = _HINTS.get(type(error), getattr(error, "hint", ""))
+            if kind is errors.DiskError and getattr(error, "errno", None) in (ENOENT, ENOTDIR):
+                hint = _NO_FOLDER
             return Report(_snake_case(type(error).__name__), str(error), hint, _CODES[kind])
     if isinstance(error, errors.SnapstoreError):
         return Report(_snake_case(type(error).__name__), str(error), error.hint, BUG)

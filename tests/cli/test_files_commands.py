@@ -162,7 +162,107 @@ def test_restore_to_another_directory(shell: Shell, project: Path) -> None:
     (copy / "src/a.py").write_text("edited\n")
     refused = shell("restore", "p@1", "--to", str(copy), "--json")
     assert refused.code == 6 and "src/a.py" in refused.error["message"]
+    assert "--force" in refused.error["hint"]
+    dry = shell.ok("restore", "p@1", "--to", str(copy), "--dry-run")
+    assert "~ src/a.py" in plain(dry.lines) and "in the way" in dry.err
+    assert (copy / "src/a.py").read_text() == "edited\n"
     shell.ok("restore", "p@1", "--to", str(copy), "--force")
+
+
+def test_paths_are_relative_to_the_worktree_else_to_the_working_directory(
+    shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def restored(*paths: str) -> list[str]:
+        done = shell.ok("restore", "p@1", *paths, "--store", str(shell.store), "--dry-run", "--json")
+        written: list[str] = done.json["files"]["written"]
+        return written
+
+    (project / "src/new.txt").write_text("no turn holds this")
+    assert restored("src/gone.py") == restored(str(project / "src/gone.py")) == ["src/gone.py"]
+    monkeypatch.chdir(project.parent)
+    assert restored("project/src/gone.py", "data.bin") == ["data.bin", "src/gone.py"]
+    monkeypatch.chdir(project / "src")
+    assert restored("gone.py") == restored("../src/gone.py") == ["src/gone.py"]
+    assert restored("data.bin") == ["data.bin"]
+    assert restored("./") == ["src/a.py", "src/gone.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("a.py", "did you mean src/a.py?"),
+        ("data.bim", "did you mean data.bin?"),
+        ("zzz", "paths are relative to "),
+        ("*.py", "patterns are not understood"),
+        ("/somewhere/else.py", "absolute paths in it"),
+    ],
+)
+def test_a_path_that_is_nowhere_is_not_found_and_the_hint_says_what_was_meant(
+    shell: Shell, project: Path, path: str, hint: str
+) -> None:
+    missing = shell("restore", "p@1", path, "--json")
+    assert missing.code == 3 and hint in missing.error["hint"]
+
+
+def test_a_dry_run_marks_new_changed_and_deleted_and_counts_directories_apart(
+    shell: Shell, project: Path
+) -> None:
+    (project / "docs").mkdir()
+    (project / "docs/read.me").write_text("x")
+    shell.ok("save", "-m", "three")
+    (project / "docs/read.me").unlink()
+    (project / "docs").rmdir()
+    told = plain(shell.ok("restore", "p@3", "--dry-run").lines)
+    assert told[1].startswith("files: 1 new; directories: 1 new")
+    shell.ok("restore", "p@3")
+    told = plain(shell.ok("restore", "p@1", "--dry-run").lines)
+    assert "files: 1 new, 2 changed, 3 deleted; directories: 1 deleted; 1 kept" in told[1]
+    marks = {line for line in told if line[:2] in ("+ ", "~ ", "- ")}
+    assert marks == {
+        "+ src/gone.py", "~ data.bin", "~ src/a.py", "- docs/", "- docs/read.me", "- moved.py",
+        "- new.txt",
+    }  # fmt: skip
+
+
+def test_a_directory_that_is_gone_is_told_by_status_and_save_and_not_made_again(
+    shell: Shell, project: Path
+) -> None:
+    before = shell.ok("show", "p", "--json").json["files"]
+    project.rename(shell.folder / "renamed")
+    assert f"worktree {project} is not there" in shell.ok("status").err
+    saved = shell.ok("save", "-m", "gone")
+    assert f"worktree {project} is not there" in saved.err and "those of before" in saved.err
+    assert shell.ok("show", "p", "--json").json["files"] == before
+    for command in (["restore", "p@1"], ["rewind", "p@1", "--what", EVERYTHING]):
+        refused = shell(*command, "--json")
+        assert refused.code == 6 and "--force" in refused.error["hint"]
+        assert shell(*command, "--dry-run").code == 6
+    assert not project.exists()
+    shell.ok("restore", "p@1", "--force", "--dry-run")
+    assert not project.exists()
+    shell.ok("restore", "p@1", "--force")
+    assert (project / "src/a.py").read_text() == "a = 1\n"
+
+
+def test_undo_passes_a_restored_path_that_was_removed_since(shell: Shell, project: Path) -> None:
+    shell.ok("restore", "p@1", "src/gone.py")
+    (project / "src/gone.py").unlink()
+    assert shell.ok("undo", "-n", "2", "--json").json["turn"] == 1
+    assert not (project / "src/gone.py").exists()
+
+
+def test_a_session_from_another_store_does_not_overwrite_a_directory_of_the_same_name(
+    shell: Shell, project: Path
+) -> None:
+    other = str(shell.folder / "other")
+    shell.ok("push", other)
+    (project / "src/a.py").write_text("of this machine\n")
+    rewind = ["rewind", "p@1", "--what", EVERYTHING, "--store", other]
+    refused = shell(*rewind, "--json")
+    assert refused.code == 6 and "restore REV --to DIR" in refused.error["hint"]
+    assert (project / "src/a.py").read_text() == "of this machine\n"
+    shell.ok(*rewind, "--force")
+    assert (project / "src/a.py").read_text() == "a = 1\n"
 
 
 def test_what_is_in_the_way_is_refused_with_6_and_force_goes_on(

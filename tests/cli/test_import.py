@@ -85,7 +85,7 @@ def test_it_prints_a_line_a_session(shell: Shell, talk: str) -> None:
     first, again = (shell.ok("import", talk) for _ in range(2))
     told = ["count-the-files", "2 turns", "4 messages", "2 branches", "0 warnings"]
     assert first.rows == [[*told, "new", "talk.jsonl"]]
-    assert again.rows == [[*told, "unchanged"]]
+    assert again.rows == [[*told, "unchanged", "talk.jsonl"]]
     assert first.err == again.err == ""
 
 

@@ -97,7 +97,9 @@ def test_output_goes_on_as_it_comes_and_is_kept(shell: Shell) -> None:
     assert "out" in as_json.err and "err" in as_json.err
     plain = shell("task", "run", str(task_file(shell, talks)))
     assert (plain.code, plain.out) == (1, "outt: 0 phases ran, 0 had finished\n")
-    assert plain.err.splitlines()[-1] == "error: phase talks failed: exit status 3"
+    error, hint = plain.err.splitlines()[-2:]
+    assert error == "error: phase talks failed: exit status 3"
+    assert "run it again" in hint and "snapstore task status t" in hint
     record = shell.ok("show", "task/t", "--json").json["messages"][-1]
     assert record["facts"]["exit_status"] == 3
     assert sorted(record["facts"]["output"]) == sorted("outerr\n")

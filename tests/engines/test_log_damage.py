@@ -9,6 +9,7 @@ import pytest
 from damage import QuickDisk, batches, files, flip, put, segment_path
 from given import content, holds_turn, save, snapshot, turn
 
+from snapstore.engine import Update
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log import caches
 from snapstore.engines.log.batch import Writer
@@ -98,13 +99,13 @@ def test_what_cannot_be_read_again_is_stored_again(
 def test_an_object_with_a_whole_copy_elsewhere_is_read_from_there(
     root: Path, log_at: Callable[..., LogEngine]
 ) -> None:
-    """Snapshots are not looked for before they are stored, so a repeated one is there twice."""
+    """A turn is not looked for before it is stored, so a repeated one is there twice."""
     snap = snapshot(b"saved twice" * 20)
     engine = log_at(seal_at=600)
-    engine.commit([snap])
+    engine.commit([snap], Update("sessions/one", snap.id, None, "save", 1, fresh=True))
     for i in range(6):
         turn(engine, "a", f"turn {i}")
-    engine.commit([snap])
+    engine.commit([snap], Update("sessions/two", snap.id, None, "save", 2, fresh=True))
     for i in range(6, 12):
         turn(engine, "a", f"turn {i}")
     engine.close()

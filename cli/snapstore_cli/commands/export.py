@@ -155,6 +155,11 @@ def _tell(run: Invocation, made: Export, output: str | None, installed: Installe
     elif installed is not None:
         if not installed.written:
             run.out.note("it is there already")
+        if installed.cwd and not Path(installed.cwd).is_dir():
+            run.out.warn(
+                f"{installed.cwd} is not there, and {made.format} goes on in that directory; "
+                "--cwd DIR names another"
+            )
         run.out.say(_command(installed))
     elif output in (None, "-"):
         run.out.raw([made.data])

@@ -182,24 +182,25 @@ def _step(run: Invocation, steps: int, way: str, force: bool) -> None:
     restored: Restored | None = None
     for done in range(steps):
         try:
-            _once(run, session, way, force)
+            (session.undo if way == "undo" else session.redo)(force=force)
             restored = restored.and_then(session.restored) if restored else session.restored
         except NothingToDo:
             if done == 0:
                 raise
             run.out.warn(f"there were only {count(done, 'step')} to {way}")
             break
+        session = _by_present_name(run, session)
     _tell(run, session, before, session.head, restored)
 
 
-def _once(run: Invocation, session: Session, way: str, force: bool) -> None:
-    store = run.store
-    tip = store.engine.tip(refs.SESSIONS + session.name)
-    (session.undo if way == "undo" else session.redo)(force=force)
-    renamed = tip is not None and tip.op == "rename" and "from_ref" in tip.info
-    if tip is not None and renamed and store.current == session.name and not session.head:
-        # The name that is current is gone with the rename; its old one is back.
-        run.make_current(str(tip.info["from_ref"]).removeprefix(refs.SESSIONS))
+def _by_present_name(run: Invocation, session: Session) -> Session:
+    """The session itself; under its other name when the step took a rename back, or made it."""
+    ref = refs.successor(run.store.engine, refs.SESSIONS + session.name)
+    name = ref.removeprefix(refs.SESSIONS)
+    if name == session.name:
+        return session
+    run.out.note(f"{session.name} is called {name} again")
+    return run.store.session(name)
 
 
 def _tell(

@@ -75,10 +75,7 @@ def rename(run: Invocation, words: tuple[str, ...]) -> None:
         raise click.UsageError("give [OLD] NEW, not more")
     new = words[-1]
     old = words[0] if len(words) == 2 else run.session_to_move
-    current = run.store.current
     run.store.rename(old, new)
-    if current == old:
-        run.make_current(new)
     run.result({"session": new, "from": old}, f"{old} is now called {new}")
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from snapstore import SessionInfo, SnapstoreError, Store
+from snapstore.latest import saved_at
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
@@ -17,7 +20,7 @@ from snapstore_cli.render.style import Look
 @click.command(cls=Command)
 @click.pass_obj
 def sessions(run: Invocation) -> None:
-    """List every session; none is hidden.
+    """List every session, newest first; none is hidden.
 
     On a terminal a fork stands below the session that it was forked from, and * marks the current
     one. Elsewhere it is a line a session: name, turn, id, time, messages, fork point, * .
@@ -35,15 +38,22 @@ def sessions(run: Invocation) -> None:
     if not found:
         run.out.note("no sessions yet; `snapstore save` makes one")
     look = run.out.look
+    found.sort(key=_newest_first)
     if look.terminal:
         tree = _tree(store, found, look)
         rows = [_tree_cells(store, prefix, info, current, look) for prefix, info in tree]
     else:
         rows = [_cells(info, current, look) for info in found]
-    run.out.lines(columns.lines(rows, look), page=True)
+    run.out.lines(columns.lines(rows, look, flexible=1 if look.terminal else None), page=True)
     for info in found:
         if info.problem:
             run.out.warn(f"{info.name}: {info.problem}")
+
+
+def _newest_first(info: SessionInfo) -> tuple[float, list[tuple[int, str]]]:
+    """Orders sessions by time, and those of one time so that agent-2 comes before agent-10."""
+    parts = re.split(r"(\d+)", info.name)
+    return -saved_at(info), [(int(p) if p.isdecimal() else -1, p) for p in parts]
 
 
 def _document(info: SessionInfo, current: str | None) -> dict[str, object]:

@@ -53,6 +53,8 @@ def verify(context: click.Context, quick: bool, read_data: int) -> None:
         run.out.lines(run.out.look.style("error", _line(problem)) for problem in damage)
         verdict = count(len(damage), "problem") if damage else "all is well"
         run.out.say(f"{count(objects, 'object')} checked: {verdict}")
+        if damage:
+            run.out.note("`snapstore repair` shows what can be saved; copy the store away first")
     if damage:
         context.exit(_DAMAGE)
 
@@ -72,4 +74,5 @@ def _line(problem: Problem) -> str:
     place = problem.path or ""
     if problem.offset is not None:
         place += f" at {problem.offset}"
-    return one_line(f"{problem.kind}: {problem.message}" + (f" ({place})" if place else ""))
+    told = f" ({place})" if place not in problem.message else ""
+    return one_line(f"{problem.kind}: {problem.message}{told}")

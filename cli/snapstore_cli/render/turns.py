@@ -11,6 +11,9 @@ from snapstore_cli.render import columns, words
 from snapstore_cli.render.columns import Cell
 from snapstore_cli.render.style import Look
 
+_LEAST_NAMES = 8
+"""Columns of the names at a turn that a graph shows, however narrow the terminal."""
+
 
 def fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
     """A turn as the fields of a line: id, turn, time, label, messages added, who stands there."""
@@ -42,11 +45,21 @@ def log(
 def beside(strokes: str, snapshot: Snapshot, at: Names, look: Look, *, one_line: bool) -> str:
     """A turn to the right of the strokes of a graph, cut to fit a terminal."""
     cells = list(_short_fields(snapshot, at)) if one_line else _graph_fields(snapshot, at, look)
+    if look.width is not None and not one_line:
+        _cut_names(cells, look.width - words.cells(strokes))
     before = [text for _, text in cells[:-1] if text]
     used = words.cells(" ".join([strokes, *before, ""]))
     role, last = cells.pop()
     shown = [look.style(*cell) for cell in [*cells, (role, look.cut(last, used))] if cell[1]]
     return " ".join([strokes, *shown])
+
+
+def _cut_names(cells: list[Cell], width: int) -> None:
+    """Leave the label, which comes last, at least half of what the fields before names leave."""
+    role, names = cells[-2]
+    room = width - sum(words.cells(text) + 1 for _, text in cells[:-2]) - 2
+    label = min(words.cells(cells[-1][1]), room // 2)
+    cells[-2] = role, words.cut(names, max(_LEAST_NAMES, room - label))
 
 
 def _graph_fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:

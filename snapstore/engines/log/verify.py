@@ -111,8 +111,13 @@ def _bad_bytes(
         message = (f"torn tail: {tail.length} bytes that were never acknowledged; "
                    "the next save sets them aside")  # fmt: skip
         return Problem("torn_tail", path, start, None, message, harmless=True), size
-    following = next(segment.whole_batches(start + 1), size)
+    later = list(segment.whole_batches(start + 1))
+    following = later[0] if later else size
     message = f"{following - start} bytes are damaged: {error}"
+    if last and later:
+        # Of an older segment every batch is found through its index; of the last one none.
+        moved = {move.ref for offset in later for move in moves_in(segment.batch(offset))}
+        message += f"; later saves are hidden until a repair: {', '.join(sorted(moved))}"
     return Problem("damaged_batch", path, start, None, message), following
 
 
