@@ -61,6 +61,19 @@ class Diff:
     files: FilesDiff | None
     """None when neither side holds files."""
 
+    def __repr__(self) -> str:
+        base = f"turn {self.base.turn}" if self.base else "none"
+        pad = self.scratchpad
+        changes = {"added": pad.added, "removed": pad.removed, "changed": pad.changed}
+        keys = ", ".join(f"{len(found)} {what}" for what, found in changes.items())
+        files = "none" if self.files is None else f"{len(self.files)} changed"
+        return (
+            f"<Diff base: {base}; "
+            f"left: {len(self.left)} turns, {len(self.history.left)} messages; "
+            f"right: {len(self.right)} turns, {len(self.history.right)} messages; "
+            f"scratchpad: {keys}; files: {files}>"
+        )
+
     @property
     def equal(self) -> bool:
         """Whether both hold the same: messages, scratchpad and files."""

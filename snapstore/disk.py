@@ -32,8 +32,10 @@ except ImportError:  # pragma: no cover - Windows has no flock; msvcrt would go 
 TEMP_SUFFIX = ".tmp"
 """What a file is called until it is whole. Leftovers are removed by the next writer."""
 
-NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ncp", "lustre", "ceph", "gluster")
-"""Prefixes of file system types on which locks or syncs are known to be promises of somebody else."""
+NETWORK_FILESYSTEMS = (
+    "nfs", "cifs", "smb", "fuse", "9p", "afs", "ncp", "lustre", "ceph", "gluster",
+)  # fmt: skip
+"""Prefixes of file system types whose locks and syncs are promises of somebody else."""
 
 
 class Disk:

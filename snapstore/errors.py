@@ -132,8 +132,8 @@ class Corrupt(SnapstoreError):
     hint = "run `snapstore verify` to see what it touches; nothing was changed"
 
     def __init__(self, message: str, *, path: str | None = None, offset: int | None = None) -> None:
-        where = "" if path is None else f" ({path}" + ("" if offset is None else f" at {offset}") + ")"
-        super().__init__(message + where)
+        at = "" if offset is None else f" at {offset}"
+        super().__init__(message if path is None else f"{message} ({path}{at})")
         self.path = path
         self.offset = offset
 
@@ -174,7 +174,7 @@ class UnknownOutcome(SnapstoreError):
 
 
 class Unreachable(SnapstoreError):
-    """The object store does not answer, or keeps saying that it is too busy; nothing was changed."""
+    """The object store does not answer, or keeps saying that it is busy; nothing was changed."""
 
     hint = "check the network and AWS_ENDPOINT_URL, then repeat; nothing was lost"
 

@@ -20,5 +20,5 @@ def object_id(content: bytes | bytearray | memoryview) -> bytes:
 
 
 def is_hex_prefix(text: str) -> bool:
-    """Whether text can abbreviate an id: lower-case hex digits, at least MIN_PREFIX, at most all."""
+    """Whether text can abbreviate an id: at least MIN_PREFIX lower-case hex digits, at most all."""
     return MIN_PREFIX <= len(text) <= 2 * SIZE and all(c in "0123456789abcdef" for c in text)

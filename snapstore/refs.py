@@ -69,7 +69,8 @@ def step_back(
     if tip is None or (tip.new is None and tip.base == 0):
         raise NothingToDo("there is nothing to undo", hint="`snapstore op log` lists every move")
     if tip.base == 0 and _begins_with_purge(engine, tip):
-        raise NothingToDo("what was before the last purge is gone", hint="nothing can bring it back")
+        gone = "what was before the last purge is gone"
+        raise NothingToDo(gone, hint="nothing can bring it back")
     target = engine.move(ref, tip.base) if tip.base else None
     if tip.base and (target is None or target.op == EXPIRED):
         raise NothingToDo("what was before was collected", hint="nothing can bring it back")

@@ -249,8 +249,8 @@ class Session:
         With files=True the files go back too, in the directory that the turn was captured from,
         after what is there was captured; ``restored`` says what was done.
 
-        Raises NotFound; Refused when there are unsaved changes, or files in the way that could not
-        be captured, unless forced.
+        Raises NotFound; Refused when there are unsaved changes, files in the way that could not be
+        captured, or a directory that is gone or that this store never captured, unless forced.
         """
         target = self.at(to)
         self._refuse_unsaved(force)

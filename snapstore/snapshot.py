@@ -90,7 +90,8 @@ class Snapshot:
     @property
     def meta(self) -> Mapping[str, Any]:
         """Further facts that the save was given."""
-        found: Mapping[str, Any] = freeze(values.decode(self._record.meta)) if self._record.meta else {}
+        encoded = self._record.meta
+        found: Mapping[str, Any] = freeze(values.decode(encoded)) if encoded else {}
         return found
 
     @property

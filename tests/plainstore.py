@@ -35,6 +35,11 @@ class PlainName:
         """What was done to come here."""
         return self.undoable[-1][0] if self.undoable else ("",)
 
+    @property
+    def undone(self) -> Op:
+        """What was taken back last, to come here."""
+        return self.redoable[-1][0] if self.redoable else ("",)
+
     def move(self, op: Op, to: str | None) -> None:
         """Go on to somewhere."""
         self.undoable.append((op, self.now))
@@ -88,6 +93,9 @@ class PlainStore:
 
     def undo(self, name: str) -> None:
         """Take back the last move of a name, a rename with its other half."""
+        done = self.names[name].stands_on
+        if done[0] == "named to" and self.names[done[1]].stands_on == ("named from", name):
+            name = done[1]
         op = self.names[name].back()
         if op[0] == "named from":
             old = self.names[op[1]]
@@ -96,6 +104,9 @@ class PlainStore:
 
     def redo(self, name: str) -> None:
         """Go forth again, with the other half of a rename."""
+        undone = self.names[name].undone
+        if undone[0] == "named to" and self.names[undone[1]].undone == ("named from", name):
+            name = undone[1]
         op = self.names[name].forth()
         if op[0] == "named from":
             old = self.names[op[1]]

@@ -237,3 +237,13 @@ def test_a_turn_of_a_long_line_is_found_in_a_logarithm_of_reads(
     engine.forget()
     assert store.session("far").history[-1] == "another"
     assert len(engine.read_ids) <= 4
+
+
+def test_a_difference_prints_as_its_numbers(store: Store) -> None:
+    left = add(store.session("left"), "one", "two")
+    right = left.fork("right", at=1)
+    right.scratchpad["key"] = "secret"
+    add(right, "other")
+    shown = repr(store.diff("left", "right"))
+    assert "base: turn 1" in shown and "1 added" in shown and "secret" not in shown
+    assert len(shown) < 200

@@ -187,6 +187,8 @@ def test_no_changing_method_of_dict_or_list_was_forgotten() -> None:
 def test_the_error_says_how_to_change_a_value() -> None:
     with pytest.raises(ReadOnlyValue, match=r"copy\.deepcopy\(history\[3\]\)"):
         freeze(message())["role"] = "assistant"
+    with pytest.raises(ReadOnlyValue, match=r'pad\["files"\] = \[\*pad\["files"\], x\]'):
+        freeze([]).append("a.py")
 
 
 def first(members: Any) -> Any:

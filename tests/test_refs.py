@@ -156,12 +156,47 @@ def test_rename_keeps_the_turns_and_the_origin(store: Store) -> None:
 def test_undo_and_redo_of_a_rename_move_both_names(store: Store) -> None:
     save(store, "old", "one")
     store.rename("old", "new")
-    for _ in range(3):
-        store.undo("new")
+    for back, forth in (("new", "new"), ("old", "old"), ("new", "old"), ("old", "new")):
+        store.undo(back)
         assert names(store) == ["old"]
-        store.redo("new")
+        assert store.session("old").history == ["one"]
+        store.redo(forth)
         assert names(store) == ["new"]
-    assert store.session("new").history == ["one"]
+        assert store.session("new").history == ["one"]
+
+
+def test_undo_of_a_rename_brings_the_old_name_back_beside_one_that_went_on(store: Store) -> None:
+    save(store, "old", "one")
+    store.rename("old", "new")
+    save(store, "new", "two")
+    store.undo("old")
+    assert store.session("old").history == ["one"]
+    assert store.session("new").history == ["one", "two"]
+
+
+def test_the_current_session_stays_so_by_whatever_name(store: Store) -> None:
+    save(store, "old", "one")
+    save(store, "other", "one")
+    store.switch("old")
+    store.rename("old", "new")
+    assert store.current == "new"
+    store.undo("new")
+    assert store.current == "old"
+    store.redo("old")
+    assert store.current == "new"
+    store.switch("other")
+    store.undo("new")
+    assert store.current == "other"
+
+
+def test_the_session_saved_last_is_known_by_its_present_name(store: Store) -> None:
+    assert store.last_saved() is None
+    save(store, "a", "one")
+    save(store, "b", "one")
+    store.rename("b", "c")
+    assert store.last_saved() == "c"
+    store.delete("c")
+    assert store.last_saved() == "a"
 
 
 def test_undo_comes_to_a_rename_through_later_moves(store: Store) -> None:

@@ -248,3 +248,15 @@ def test_the_scratchpad_of_a_snapshot_is_summed_up_too(store: Store) -> None:
     session.scratchpad["step"] = 3
     assert session.save().scratchpad.summary() == "step: 3"
     assert json.dumps(dict(session.scratchpad)) == '{"step": 3}'
+
+
+def test_setdefault_gives_what_is_stored_and_not_the_callers_own(store: Store) -> None:
+    """Else a change of the caller's list would be lost without a word."""
+    pad = store.session("s").scratchpad
+    files: list[str] = []
+    given = pad.setdefault("files", files)
+    assert given == [] and given is not files
+    with pytest.raises(ReadOnlyValue):
+        given.append("a.py")
+    assert pad.setdefault("files", ["b.py"]) == []
+    assert pad.setdefault("nothing") is None and "nothing" in pad

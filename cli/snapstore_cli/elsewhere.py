@@ -51,11 +51,11 @@ def opened(run: Invocation, place: str, *, create: bool) -> Store:
     """Another store. Raises StoreNotFound when it is not there and is not to be made."""
     if run.settings.verbose:
         run.out.note(f"store {place}")
-    return open_store(_store_at(place), create=create)
+    return open_store(store_at(place), create=create)
 
 
-def _store_at(place: str) -> str:
-    """A directory that belongs to a store stands for that store."""
+def store_at(place: str) -> str:
+    """Where to open a store: a directory that belongs to a store stands for that store."""
     below = Path(place) / HERE
     return str(below) if "://" not in place and below.is_dir() else place
 

@@ -119,9 +119,7 @@ class Invocation:
         """The session to look at: a chosen one, else the one saved last. Raises NotFound."""
         name = self.session_name_or_none
         if name is None:
-            raise NotFound(
-                "there are no sessions yet", hint="`snapstore save -s NAME` makes one"
-            )
+            raise NotFound("there are no sessions yet", hint="`snapstore save -s NAME` makes one")
         return name
 
     @property

@@ -38,8 +38,9 @@ def examine(store: Store) -> Iterator[Sign]:
     if isinstance(engine, Examined):
         for sign in engine.signs():
             yield Sign(*sign)
-    for warning in engine.warnings:
-        yield Sign(False, warning, "keep the store on a local disk")
+    if engine.cut_off is None:  # else the signs have told of what is worse
+        for warning in engine.warnings:
+            yield Sign(False, warning, "keep the store on a local disk")
     yield from _sessions(store)
     yield from _unreached(store)
 

@@ -45,6 +45,9 @@ def verify(
     content.
     """
     engine = store.engine
+    damage = engine.cut_off
+    if damage is not None and (quick or share < 1):
+        yield Problem("damaged_batch", damage.path, damage.offset, None, str(damage))
     if not quick:
         if share < 1 and isinstance(engine, InFiles):
             yield from engine.verify_part(share)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from snapstore import refs, values
 from snapstore.engine import Update
@@ -75,6 +75,16 @@ def add_remote(store: Store, name: str, place: str, *, auto_push: bool = False) 
         return {**known, name: Remote(place, auto_push)}
 
     _change(store, "remote add", change)
+
+
+def set_auto_push(store: Store, name: str, on: bool) -> None:
+    """Say whether sessions are to be pushed to a remote as they are saved. Raises NotFound."""
+    remote(store, name)
+
+    def change(known: dict[str, Remote]) -> dict[str, Remote]:
+        return {n: replace(r, auto_push=on) if n == name else r for n, r in known.items()}
+
+    _change(store, "remote set", change)
 
 
 def remove_remote(store: Store, name: str) -> None:

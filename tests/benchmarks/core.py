@@ -137,7 +137,7 @@ def _moves(root: Path, turns: int) -> list[Row]:
         ("rewind and undo", lambda s: (s.session("long").rewind(5), s.undo("long"))),
     ]  # fmt: skip
     rows = [
-        (f"{what}, from opening the store, {turns:,} turns", f"{best(opened(act)) * 1e3:.1f} ms", "5 ms")
+        (f"{what}, from opening, {turns:,} turns", f"{best(opened(act)) * 1e3:.1f} ms", "5 ms")
         for what, act in acts
     ]
     return [*rows, ("a fork", f"{grew} bytes", "1 KB")]
@@ -155,7 +155,7 @@ def bookkeeping(root: Path, turns: int) -> list[Row]:
     for n in range(turns):
         if n == turns // 2:
             start, sizes = bytes_in(root / "books"), 0
-        messages = [{"role": role, "content": os.urandom(300).hex()} for role in ("user", "assistant")]
+        messages = [{"role": "user", "content": os.urandom(300).hex()} for _ in range(2)]
         sizes += len(packer.compress(b"".join(map(encode, messages))))
         session.history.extend(messages)
         session.save()
@@ -225,7 +225,8 @@ def opening(root: Path, objects: int) -> list[Row]:
         opened.read(ids[objects // 3])
         opened.close()
 
-    return [(f"open a store of {objects:,} objects and read one", f"{best(run) * 1e3:.1f} ms", "20 ms")]
+    what = f"open a store of {objects:,} objects and read one"
+    return [(what, f"{best(run) * 1e3:.1f} ms", "20 ms")]
 
 
 _WRITER = """
@@ -235,7 +236,9 @@ session.save()
 print("ready", flush=True); sys.stdin.readline()
 done, end = 0, time.perf_counter() + float(sys.argv[3])
 while time.perf_counter() < end:
-    session.history.append({"role": "user", "content": f"{done} " + "lorem ipsum dolor " * 100}); session.save(); done += 1
+    session.history.append({"role": "user", "content": f"{done} " + "lorem ipsum dolor " * 100})
+    session.save()
+    done += 1
 print(done)
 """
 

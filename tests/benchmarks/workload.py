@@ -14,14 +14,15 @@ from typing import Any
 Message = dict[str, Any]
 
 _VOCABULARY = (
-    "agent answer branch build cache call check class client column commit config count cursor "
-    "delete diff error event fail field file filter fix flag function handler header import index "
-    "input insert item key label limit line list load lock log loop map merge message method model "
-    "module name node number object offset order output page parse path patch pool query queue read "
-    "ready record refactor request response result retry return row run save scan schema server "
-    "session set sort source split stack state step store stream string table task test thread time "
-    "token trace tree turn type update user value view wait walk write"
-).split()
+    "agent answer branch build cache call check class client column commit config count cursor",
+    "delete diff error event fail field file filter fix flag function handler header import index",
+    "input insert item key label limit line list load lock log loop map merge message method model",
+    "module name node number object offset order output page parse path patch pool query queue",
+    "read ready record refactor request response result retry return row run save scan schema",
+    "server session set sort source split stack state step store stream string table task test",
+    "thread time token trace tree turn type update user value view wait walk write",
+)
+_WORDS = " ".join(_VOCABULARY).split()
 
 
 def text(rng: random.Random, length: int) -> str:
@@ -29,7 +30,7 @@ def text(rng: random.Random, length: int) -> str:
     words: list[str] = []
     size = 0
     while size < length:
-        word = rng.choice(_VOCABULARY) if rng.random() < 0.8 else f"{rng.getrandbits(28):x}"
+        word = rng.choice(_WORDS) if rng.random() < 0.8 else f"{rng.getrandbits(28):x}"
         words.append(word)
         size += len(word) + 1
     return " ".join(words)[:length]

@@ -66,6 +66,38 @@ def test_damage_is_exit_5_and_names_file_and_offset(two_lines: Shell) -> None:
     assert refused.code == 5 and refused.error["code"] == "corrupt"
 
 
+def hurt(shell: Shell) -> None:
+    """Damage what was acknowledged: the middle of the log."""
+    path = segment(shell)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+
+
+def test_reading_a_damaged_store_warns_that_an_older_state_is_shown(two_lines: Shell) -> None:
+    hurt(two_lines)
+    for command in ("status", "log", "sessions", "show a", "op log"):
+        told = two_lines.ok(*command.split())
+        assert told.err.count("warning") == 1 and "snapstore repair" in told.err
+        assert two_lines.ok(*command.split(), "-q").err == ""
+    assert two_lines("verify", "--quick").code == 5
+
+
+def test_nobody_goes_on_from_a_state_that_damage_made_older(two_lines: Shell) -> None:
+    hurt(two_lines)
+    for command in ("resume a", "resume a --json", "chat a --api none", "chat --continue"):
+        refused = two_lines(*command.split(), stdin="a question\n")
+        assert (refused.code, refused.out) == (5, "")
+        assert "snapstore repair" in refused.err
+
+
+def test_a_problem_names_its_place_once(two_lines: Shell) -> None:
+    hurt(two_lines)
+    told = two_lines("verify")
+    assert told.out.count(segment(two_lines).name) == 1
+    assert "sessions/" in told.out and "snapstore repair" in told.err
+
+
 def test_a_torn_tail_is_a_warning(two_lines: Shell) -> None:
     with segment(two_lines).open("ab") as file:
         file.write(b"half a batch")
@@ -190,3 +222,40 @@ def test_a_damaged_session_does_not_hide_the_others(shell: Shell) -> None:
         cached.unlink()
     assert shell.ok("show", "a", "--json").json["messages"] == ["x" * 400]
     assert "a" in [entry["name"] for entry in shell.ok("sessions", "--json").json["sessions"]]
+
+
+def test_without_a_choice_the_session_saved_last_is_looked_at_but_not_moved(shell: Shell) -> None:
+    with shell.open() as store:
+        for name in ("z-first", "fix-login"):
+            session = store.session(name)
+            session.save("here")
+            session.save("again")
+    assert "none chosen; last saved: fix-login" in shell.ok("status").out
+    assert shell.ok("status", "--json").json["session"] == "fix-login"
+    assert shell.ok("log", "--json").json["session"] == "fix-login"
+    assert shell.ok("show", "@", "--json").json["turn"] == 2
+    assert not any(info["current"] for info in shell.ok("sessions", "--json").json["sessions"])
+    for move in (("undo",), ("rename", "other")):
+        refused = shell(*move)
+        assert refused.code == 3 and "-s fix-login" in refused.err
+    assert shell.ok("status", "--json").json["turn"] == 2
+
+
+def test_status_of_a_session_that_is_not_there(shell: Shell) -> None:
+    assert shell.ok("status", "-s", "new").out
+    shell.save("a")
+    assert shell("status", "-s", "zzz").code == 3
+
+
+def test_status_says_what_became_of_a_current_session_that_is_gone(two_lines: Shell) -> None:
+    two_lines.ok("delete", "b")
+    told = two_lines.ok("status").out
+    assert "b was deleted" in told and "undo -s b" in told and "snapstore switch" in told
+
+
+def test_stats_compare_only_where_something_is_saved(shell: Shell) -> None:
+    shell.save("a", {"role": "user", "content": "hi"})
+    assert "as whole copies" not in shell.ok("stats").out
+    for turn in range(40):
+        shell.save("a", {"role": "user", "content": f"{turn} " * 200})
+    assert "as whole copies" in shell.ok("stats").out

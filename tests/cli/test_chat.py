@@ -285,3 +285,9 @@ def test_bytes_that_are_no_text_are_kept(shell: Shell) -> None:
     shell.ok("chat", "c", stdin=b"caf\xe9\n")
     with shell.open() as store:
         assert store.session("c").history[0]["content"] == "caf\udce9"
+
+
+def test_from_a_pipe_it_says_that_the_echo_answers_and_how_else_to_go_on(shell: Shell) -> None:
+    assert "--agent CMD" in shell.ok("chat", "c", stdin="hi\n").err
+    failed = shell("chat", "c", "--agent", "false", stdin="lost?\n").err
+    assert "snapstore resume c" in failed and "echo" not in failed

@@ -114,3 +114,30 @@ def test_sessions_that_share_no_turn_are_told_so(shell: Shell) -> None:
     out = shell.ok("diff", "a", "b").out
     assert "no turn in common; both begin with the same 1 message" in out
     assert "-   left" in out and "+   right" in out and "  same" not in out
+
+
+def test_an_unchanged_element_of_a_list_is_no_difference(shell: Shell) -> None:
+    shell.save("a", sets={"plan": ["read", "write"]})
+    shell.save("a", sets={"plan": ["read", "write", "test"]})
+    told = [line.strip() for line in shell.ok("diff", "a@1", "a@2").lines]
+    assert '+- "test"' in told and '- "write"' in told
+    assert '-- "write"' not in told and not any("No newline" in line for line in told)
+
+
+def test_a_turn_compared_with_itself_hints_to_name_two(two_lines: Shell) -> None:
+    assert "diff b B" in two_lines.ok("diff", "b").err
+    assert two_lines.ok("diff", "b", "b").err == ""
+
+
+def test_without_messages_none_are_said_to_be_the_same(shell: Shell) -> None:
+    shell.save("a")
+    shell.ok("fork", "a", "b")
+    shell.save("b", {"role": "user", "content": "hi"})
+    assert "0 messages" not in shell.ok("diff", "a", "b").out
+
+
+def test_wrapped_lines_stay_as_far_in_as_the_first(two_lines: Shell) -> None:
+    two_lines.save("a", {"role": "user", "content": "word " * 60})
+    told = two_lines.ok("diff", "a", "b", "--side-by-side").lines
+    wrapped = [line for line in told if line.lstrip().startswith("word word")]
+    assert len(wrapped) > 3 and all(line.startswith("  word") for line in wrapped)

@@ -122,3 +122,19 @@ def test_a_bug_is_one_line_and_shows_its_traceback_when_asked(
 def test_what_an_error_repeats_cannot_command_the_terminal(shell: Shell) -> None:
     assert "\x1b" not in shell("show", "\x1b[2J").err
     assert "\\x1b[2J" in shell("show", "\x1b[2J").err
+
+
+def test_a_store_that_is_not_there_says_where_it_was_looked_for(shell: Shell) -> None:
+    shell.store.rename(shell.folder / "elsewhere")
+    hint = shell("log", "--json").error["hint"]
+    for place in ("--store", "$SNAPSTORE_STORE", ".snapstore/", "user data directory"):
+        assert place in hint
+
+
+def test_choices_stand_on_one_line(shell: Shell) -> None:
+    error, _ = shell("export", "a").err.splitlines()
+    assert "claude-code, codex" in error and "\t" not in error
+
+
+def test_a_turn_before_the_first_is_said_to_be_that(two_lines: Shell) -> None:
+    assert "before the first turn; the line has turns 1 to 4" in two_lines("rewind", "b~99").err

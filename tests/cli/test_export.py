@@ -120,3 +120,9 @@ def test_there_and_back_between_programs(talk: Shell, tmp_path: Path) -> None:
         talk.ok("export", session, "--format", format, "-o", out)
         (came,) = talk.ok("import", out, "--as", f"{session}-again", "--json").json["sessions"]
         assert (came["turns"], came["warnings"]) == (2, [])
+
+
+def test_installed_for_a_directory_that_is_not_there_it_warns(talk: Shell, tmp_path: Path) -> None:
+    export = ("export", "t@1", "--format", "claude-code", "--install")
+    assert "/w is not there" in talk.ok(*export).err
+    assert talk.ok(*export, "--cwd", str(tmp_path)).err == ""

@@ -173,7 +173,9 @@ def test_paths_are_relative_to_the_worktree_else_to_the_working_directory(
     shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def restored(*paths: str) -> list[str]:
-        done = shell.ok("restore", "p@1", *paths, "--store", str(shell.store), "--dry-run", "--json")
+        done = shell.ok(
+            "restore", "p@1", *paths, "--store", str(shell.store), "--dry-run", "--json"
+        )
         written: list[str] = done.json["files"]["written"]
         return written
 

@@ -124,6 +124,20 @@ def test_the_log_tells_what_was_done_and_what_was_not(shell: Shell, work: Work) 
     assert "no event" in told[2]
 
 
+def test_nothing_is_added_to_a_state_that_damage_made_older(shell: Shell, work: Work) -> None:
+    for _ in range(3):
+        work.turn()
+        hook(shell, work.event("Stop"))
+    (log_file,) = (shell.store / "log").glob("*.seg")
+    data = bytearray(log_file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    log_file.write_bytes(data)
+    work.turn()
+    hook(shell, work.event("Stop"))
+    assert log_file.read_bytes() == data
+    assert "failed: Corrupt" in (shell.store / "cache" / "hook.log").read_text()
+
+
 def test_a_log_that_is_full_keeps_its_end(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "hook.log"
     for n in range(400):

@@ -268,3 +268,36 @@ def test_compressed_rollouts_come_in_unless_the_plain_file_is_there(
         "rollout-b.jsonl",
     ]
     assert "does not inflate" in document["skipped"][0]["reason"]
+
+
+def test_what_a_compaction_left_is_told_beside_what_there_was(shell: Shell, tmp_path: Path) -> None:
+    summary = row("u7", None, "user", "the summary", isCompactSummary=True)
+    mark = {
+        "type": "system", "subtype": "compact_boundary", "uuid": "m6", "parentUuid": None,
+        "logicalParentUuid": "a6", "timestamp": "2030-01-01T00:00:06.500Z", "sessionId": "S1",
+        "cwd": "/w", "isSidechain": False, "content": "Conversation compacted",
+    }  # fmt: skip
+    rows = [*TALK, mark, {**summary, "parentUuid": "m6"}]
+    told = shell.ok("import", write(tmp_path / "c.jsonl", rows), "--as", "c").rows[0]
+    assert told[2] == "1 message now, 5 over all turns"
+
+
+def test_a_session_that_grew_says_by_how_many_turns(shell: Shell, talk: str) -> None:
+    shell.ok("import", talk)
+    grown = [
+        row("u7", "a6", "user", "thanks"), row("a8", "u7", "assistant", "welcome"),
+        row("u9", "a8", "user", "bye"), row("a10", "u9", "assistant", "bye"),
+    ]  # fmt: skip
+    write(Path(talk), [*TALK, *grown])
+    assert shell.ok("import", talk).rows[0][5] == "2 new turns"
+
+
+def test_a_file_that_is_not_there_hints_at_what_to_name(shell: Shell) -> None:
+    assert "~/.claude/projects" in shell("import", "missing.jsonl", "--json").error["hint"]
+
+
+def test_what_has_no_time_shows_none(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text('[{"role": "user", "content": "hi"}]')
+    shell.ok("import", str(path), "--as", "undated")
+    assert "1970" not in shell.ok("show", "undated").out

@@ -23,7 +23,7 @@ def test_sessions_tells_where_each_stands(two_lines: Shell) -> None:
 def test_sessions_is_a_line_each_off_a_terminal_and_a_tree_on_one(two_lines: Shell) -> None:
     two_lines.ok("fork", "b@4", "a-third")
     rows = two_lines.ok("sessions").rows
-    assert [row[0] for row in rows] == ["a", "a-third", "b"]
+    assert [row[0] for row in rows] == ["a-third", "b", "a"]
     tree = two_lines.ok("sessions", columns=100).lines
     assert [line.split("turn")[0].rstrip() for line in plain(tree)] == [
         "   a",
@@ -80,3 +80,30 @@ def test_a_tag_names_a_turn_for_good(two_lines: Shell) -> None:
     assert two_lines.ok("tag", "--json").json["tags"][0]["tag"] == "good"
     two_lines.ok("tag", "-d", "good")
     assert two_lines("show", "good").code == 3
+
+
+def test_a_tag_that_is_moved_says_from_where(two_lines: Shell) -> None:
+    assert "moved" not in two_lines.ok("tag", "v1", "a@3").out
+    assert "moved from turn 3" in two_lines.ok("tag", "v1", "a@5").out
+    assert "moved" not in two_lines.ok("tag", "v1", "a@5").out
+
+
+def test_sessions_stand_newest_first_and_those_of_one_time_as_people_count(shell: Shell) -> None:
+    shell.save("z-old")
+    shell.save("base")
+    for number in (10, 9):
+        shell.ok("fork", "base", f"b{number}")
+    shell.save("new")
+    names = [row[0] for row in shell.ok("sessions").rows]
+    assert names == ["new", "b9", "b10", "base", "z-old"]
+    listed = shell.ok("sessions", "--json").json["sessions"]
+    assert [info["name"] for info in listed] == sorted(names)
+
+
+def test_a_long_name_gives_way_to_the_numbers_behind_it(shell: Shell) -> None:
+    name = "a-session-with-a-name-of-more-than-fifty-characters-in-all"
+    shell.save(name, {"role": "user", "content": "hi"}, label="a label that is long, too " * 4)
+    (line,) = plain(shell.ok("sessions", columns=80).lines)
+    assert "turn 1" in line and "1 message" in line and len(line) <= 80
+    (drawn,) = plain(shell.ok("log", "--graph", "--all", columns=80).lines)
+    assert "a label" in drawn and len(drawn) <= 80

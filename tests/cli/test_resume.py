@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from shell import Shell
+from shell import Shell, plain
 
 CALL = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
 
@@ -79,3 +79,22 @@ def test_a_program_is_given_a_transcript_of_its_own(shell: Shell, program: str, 
 
 def test_a_store_without_sessions_has_nothing_to_resume(shell: Shell) -> None:
     assert shell("resume").code == 3
+
+
+def test_the_picker_takes_a_number_or_a_name_and_tells_of_more(shell: Shell) -> None:
+    for number in range(17):
+        shell.save(f"s{number}", label=f"label {number}")
+    picked = shell.ok("resume", stdin="2\n", columns=80)
+    assert "2 more: type a name" in picked.err and "turn 1 of s15" in "".join(plain(picked.lines))
+    named = shell.ok("resume", stdin="nope\ns0\n", columns=80)
+    assert "'nope'" in named.err and "turn 1 of s0" in "".join(plain(named.lines))
+
+
+def test_a_task_goes_on_by_running_it(shell: Shell) -> None:
+    shell.save("task/t")
+    assert "snapstore task run FILE" in shell.ok("resume", "task/t").out
+
+
+def test_the_beginning_of_one_name_is_enough_for_a_hint(shell: Shell) -> None:
+    shell.save("remove-agent-version-from-the-documents")
+    assert "remove-agent-version-from-the-documents" in shell("resume", "remove-agent-v").err

@@ -176,3 +176,10 @@ def test_a_writer_who_is_overtaken_is_told_and_changes_nothing(
 def test_quiet_says_nothing(shell: Shell) -> None:
     result = shell.ok("save", "-q", "--set", "a=1")
     assert (result.out, result.err) == ("", "")
+
+
+def test_nothing_on_stdin_is_no_list_of_messages(shell: Shell) -> None:
+    for nothing in ("", "\n"):
+        result = shell("save", "--messages", "-", "--json", stdin=nothing)
+        assert (result.code, result.out) == (2, "") and "[]" in result.error["hint"]
+    assert shell.ok("save", "--messages", "-", "--json", stdin="[]").json["turn"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +13,16 @@ from given import content, holds_turn, save, snapshot, turn
 from snapstore.engine import Update
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log import caches
+from snapstore.engines.log import log as log_module
 from snapstore.engines.log.batch import Writer
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout
-from snapstore.engines.log.tail import examine
+from snapstore.engines.log.tail import Tail, examine
 from snapstore.errors import Corrupt
 
 TURNS = 6
+
+pytestmark = pytest.mark.filterwarnings("ignore:the state before some damage")
 
 
 def make(root: Path, *, handles: int) -> None:
@@ -76,6 +80,102 @@ class TestDamageBeforeTheLastBatch:
         assert [(p.kind, p.path, p.offset) for p in problems] == [
             ("damaged_batch", str(log), start)
         ]
+
+
+class TestTellingReaders:
+    """Whoever only reads learns that what is shown is older than what was acknowledged."""
+
+    def test_a_handle_warns_once_and_says_where(
+        self, root: Path, log_at: Callable[..., LogEngine]
+    ) -> None:
+        make(root, handles=1)
+        start, end = list(batches(segment_path(root)))[4]
+        flip(segment_path(root), (start + end) // 2)
+        with pytest.warns(UserWarning, match="the state before some damage") as told:
+            engine = log_at()
+            for _ in range(3):
+                engine.tip("a")
+        assert len(told) == 1
+        (text,) = engine.warnings
+        assert f"{segment_path(root)} at {start}" in text and "snapstore repair" in text
+        assert engine.cut_off is not None and engine.cut_off.offset == start
+
+    def test_damage_is_seen_by_a_handle_that_was_open_before(
+        self, root: Path, log_at: Callable[..., LogEngine]
+    ) -> None:
+        writer = log_at()
+        turn(writer, "a", "turn 0")
+        reader = log_at()
+        for i in range(1, 4):
+            turn(writer, "a", f"turn {i}")
+        start, end = list(batches(segment_path(root)))[2]
+        flip(segment_path(root), (start + end) // 2)
+        with pytest.warns(UserWarning, match="the state before some damage"):
+            tip = reader.tip("a")
+        assert tip is not None and tip.gen == 1
+        assert reader.cut_off is not None
+
+    def test_a_torn_tail_is_no_matter(self, root: Path, log_at: Callable[..., LogEngine]) -> None:
+        make(root, handles=1)
+        log = segment_path(root)
+        put(log, log.read_bytes()[:-1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            engine = log_at()
+            engine.tip("a")
+        assert (engine.cut_off, engine.warnings) == (None, ())
+
+    def test_the_same_bytes_are_judged_once(
+        self, root: Path, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make(root, handles=1)
+        log = segment_path(root)
+        put(log, log.read_bytes() + b"torn")
+        judged: list[int] = []
+
+        def counted(data: bytes, path: str, offset: int, number: int) -> Tail:
+            judged.append(len(data))
+            return examine(data, path, offset, number)
+
+        monkeypatch.setattr(log_module, "examine", counted)
+        engine = log_at()
+        for _ in range(3):
+            engine.tip("a")
+        put(log, log.read_bytes() + b" more")
+        engine.tip("a")
+        assert judged == [4, 9]
+
+    def test_what_was_only_being_written_is_taken_in(
+        self, root: Path, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A reader may meet half a batch, and the whole ones behind it a moment later."""
+        make(root, handles=1)
+        log = segment_path(root)
+        whole = log.read_bytes()
+        flip(log, list(batches(log))[3][0])
+
+        def late(data: bytes, path: str, offset: int, number: int) -> Tail:
+            put(log, whole)
+            return examine(data, path, offset, number)
+
+        monkeypatch.setattr(log_module, "examine", late)
+        engine = log_at()
+        tip = engine.tip("a")
+        assert tip is not None and tip.gen == TURNS
+        assert engine.cut_off is None
+
+
+def test_verify_names_what_is_hidden_behind_damage(
+    root: Path, log_at: Callable[..., LogEngine]
+) -> None:
+    engine = log_at()
+    for ref in ("a", "hurt", "b", "c"):
+        turn(engine, ref, f"turn of {ref}")
+    engine.close()
+    start, end = list(batches(segment_path(root)))[2]
+    flip(segment_path(root), (start + end) // 2)
+    (problem,) = [p for p in log_at().verify() if not p.harmless]
+    assert problem.message.endswith("hidden until a repair: b, c")
 
 
 def test_what_cannot_be_read_again_is_stored_again(

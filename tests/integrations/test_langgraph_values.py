@@ -96,7 +96,7 @@ def test_members_of_a_map_that_is_read_for_its_places() -> None:
         "b": {"c": "x"},
     }
     for wrong in (pack([1]), pack({1: 2}), data + b"\x00"):
-        with pytest.raises(ValueError, match="map|text|more"):
+        with pytest.raises(ValueError, match=r"map|text|more"):
             map_members(wrong, 0, len(wrong))
 
 

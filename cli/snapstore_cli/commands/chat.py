@@ -6,7 +6,7 @@ import click
 
 from snapstore import InvalidInput, Session, SnapstoreError
 from snapstore.tasks.record import PREFIX as TASK
-from snapstore_cli import documents
+from snapstore_cli import documents, pushing
 from snapstore_cli.chat import api
 from snapstore_cli.chat.agents import Agent, AgentError, Echo
 from snapstore_cli.chat.lines import Words, lines
@@ -168,7 +168,9 @@ def _repl(run: Invocation, talk: Talk, screen: Screen) -> bool:
                 commands.again = False
             else:
                 _ask(run, talk, screen, line[1:] if text.startswith("//") else line)
-            if not _answer(talk, screen) and not run.may_ask:
+            answered = _answer(talk, screen)
+            pushing.begin(run.store)
+            if not answered and not run.may_ask:
                 return True
         except SnapstoreError as error:
             screen.refused(error)

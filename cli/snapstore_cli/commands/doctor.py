@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from snapstore import __version__
 from snapstore.maintenance.doctor import Sign, examine
+from snapstore_cli import pushing
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
 
@@ -25,7 +28,7 @@ def doctor(context: click.Context) -> None:
       snapstore doctor
     """
     run: Invocation = context.obj
-    found = list(examine(run.store))
+    found = [*examine(run.store), *_pushes(run)]
     ill = [sign for sign in found if not sign.well]
     if run.out.json:
         run.out.document(
@@ -41,6 +44,13 @@ def doctor(context: click.Context) -> None:
         run.out.lines(_line(run, sign) for sign in found)
     if ill:
         context.exit(_TO_MEND)
+
+
+def _pushes(run: Invocation) -> Iterator[Sign]:
+    """Being offline is nothing to mend: the next push brings everything."""
+    for name, last in pushing.failed(run.store):
+        advice = "the push after a later save goes on" if last.offline else f"snapstore push {name}"
+        yield Sign(last.offline, pushing.told(name, last), advice)
 
 
 def _line(run: Invocation, sign: Sign) -> str:

@@ -93,8 +93,9 @@ def import_(
     verified first, and refused whole when it is damaged.
 
     Prints one line a session: name, turns, messages, branches (the live one counts), warnings,
-    whether anything was new, and the file. The current session stays what it was. A PATH that is no session
-    ends with exit code 2 after the others are imported; in a folder such files are passed over.
+    whether anything was new, and the file. The current session stays what it was. A PATH that is
+    no session ends with exit code 2 after the others are imported; in a folder such files are
+    passed over.
 
     \b
     Examples:

@@ -6,7 +6,13 @@ from dataclasses import asdict
 
 import click
 
-from snapstore.transfer.remotes import Remote, add_remote, remotes, remove_remote
+from snapstore.transfer.remotes import (
+    Remote,
+    add_remote,
+    remotes,
+    remove_remote,
+    set_auto_push,
+)
 from snapstore_cli import elsewhere
 from snapstore_cli.command import Group
 from snapstore_cli.invocation import Invocation
@@ -21,6 +27,7 @@ def remote(context: click.Context) -> None:
     \b
     Examples:
       snapstore remote add origin s3://bucket/agents
+      snapstore remote add backup /mnt/backup/store --auto-push
       snapstore remote
       snapstore remote remove origin
     """
@@ -32,16 +39,37 @@ def remote(context: click.Context) -> None:
 @remote.command("add")
 @click.argument("name")
 @click.argument("place", metavar="STORE")
-@click.option("--auto-push", is_flag=True, help="Note that every save is to be pushed there.")
+@click.option("--auto-push", is_flag=True, help="Push there after every save.")
 @click.pass_obj
 def add(run: Invocation, name: str, place: str, auto_push: bool) -> None:
     """Remember another store, a path or a URL, under a name.
 
     The one named `origin` is meant by `push` and `pull` when none is named.
+
+    With --auto-push what was saved is pushed there by itself after each save, each turn of a chat
+    and each phase of a task, in the background: nothing waits for it, and what fails or is offline
+    goes over after a later save. `snapstore status` tells when the last such push failed.
     """
     place = elsewhere.absolute(place)
     add_remote(run.writable_store, name, place, auto_push=auto_push)
     run.result({"name": name, "place": place, "auto_push": auto_push}, f"{name} is {place}")
+
+
+@remote.command("set")
+@click.argument("name")
+@click.option("--auto-push/--no-auto-push", required=True, help="Whether to push after every save.")
+@click.pass_obj
+def set_(run: Invocation, name: str, auto_push: bool) -> None:
+    """Have a remote pushed to after every save, or no longer.
+
+    \b
+    Examples:
+      snapstore remote set origin --auto-push
+      snapstore remote set origin --no-auto-push
+    """
+    set_auto_push(run.writable_store, name, auto_push)
+    told = "is pushed to after every save" if auto_push else "is pushed to only when asked"
+    run.result({"name": name, "auto_push": auto_push}, f"{name} {told}")
 
 
 @remote.command("list")

@@ -9,6 +9,7 @@ import click
 
 from snapstore import InvalidInput, RefMoved, Session, Snapshot, UnsupportedValue
 from snapstore.ids import is_hex_prefix
+from snapstore_cli import pushing
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.json_values import parse_setting, read_messages, refuse_odd
@@ -115,6 +116,7 @@ def save_turn(
             "leaves them alone"
         )
     run.result(_document(session, saved, saved != before), _told(saved, saved != before))
+    pushing.begin(run.store)
 
 
 def _document(session: Session, saved: Snapshot, created: bool) -> dict[str, Any]:

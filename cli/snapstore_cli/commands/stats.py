@@ -17,7 +17,8 @@ from snapstore_cli.render.style import Look
 def stats(run: Invocation) -> None:
     """What the store holds: sessions, turns, objects, and their bytes.
 
-    `as whole copies` is what the messages would take if every turn kept its whole history.
+    `as whole copies` is what the messages would take if every turn kept its whole history; of a
+    young store that is less than what is on disk, and left out.
 
     \b
     Examples:
@@ -36,12 +37,13 @@ def _lines(found: Mapping[str, int], look: Look) -> Iterator[str]:
         yield f"{name:<15}  {found[name]:,}"
     kept, whole = found["bytes"], found["logical_bytes"]
     largest = max(kept, whole, 1)
-    for name, number in (("on disk", kept), ("as whole copies", whole)):
+    saves = whole > kept
+    for name, number in (("on disk", kept), ("as whole copies", whole))[: 1 + saves]:
         bar = ""
         if look.width is not None:
             room = max(10, min(50, look.width - 32))
             glyph = "█" if look.unicode else "#"
             bar = "  " + look.style("bar", glyph * max(1, round(room * number / largest)))
         yield f"{name:<15}  {words.size(number):>9}{bar}"
-    if kept and whole > kept:
+    if kept and saves:
         yield f"{'saved':<15}  {100 * (1 - kept / whole):.1f} %"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from snapstore import Session, refs, revisions
-from snapstore_cli import documents
+from snapstore_cli import documents, pushing
 from snapstore_cli.command import Command
 from snapstore_cli.documents import Names
 from snapstore_cli.invocation import DEFAULT_SESSION, Invocation
@@ -45,6 +45,9 @@ def status(run: Invocation) -> None:
             "head": head.id if head else None,
             "dirty": None if files is None else bool(files),
             "pending_tool_calls": waiting,
+            "failed_pushes": [
+                {"remote": name, "error": last.error} for name, last in pushing.failed(store)
+            ],
         }
         run.out.document(fields)
         return
@@ -73,6 +76,8 @@ def _lines(
     by_itself = (refs.CURRENT, refs.CAPTURES)
     last = next((m for m in run.store.engine.reflog() if not m.ref.startswith(by_itself)), None)
     rows["last move"] = moves.sentence(last, look) if last else ""
+    failed = "; ".join(pushing.told(*one) for one in pushing.failed(run.store))
+    rows["push"] = look.style("warning", words.one_line(failed)) if failed else ""
     for name, text in rows.items():
         if text:
             yield f"{look.style('dim', f'{name:<10}')}  {text}"

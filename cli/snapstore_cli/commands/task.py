@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import click
 
-from snapstore.tasks import PhaseStatus, TaskStatus, reset, run_task_async, status, tasks
+from snapstore.tasks import Event, PhaseStatus, TaskStatus, reset, run_task_async, status, tasks
 from snapstore.tasks.record import PREFIX
+from snapstore_cli import pushing
 from snapstore_cli.command import Group
 from snapstore_cli.errors import tell
 from snapstore_cli.invocation import Invocation
@@ -87,8 +88,14 @@ def run_(
     run: Invocation = context.obj
     described = read(file)
     progress = Progress(run.out, [phase.name for phase in described.phases])
+
+    def watch(event: Event) -> None:
+        progress(event)
+        if event.kind != "started":
+            pushing.begin(run.writable_store)
+
     try:
-        asyncio.run(_run(run, described, progress, jobs, wait, worktree, restore))
+        asyncio.run(_run(run, described, watch, jobs, wait, worktree, restore))
     except Exception as error:
         if error is not progress.error:
             raise
@@ -115,7 +122,7 @@ def run_(
 async def _run(
     run: Invocation,
     described: TaskFile,
-    progress: Progress,
+    watch: Callable[[Event], None],
     jobs: int,
     wait: float | None,
     worktree: str | None,
@@ -142,7 +149,7 @@ async def _run(
             worktree=worktree,
             restore=restore,
             wait=wait,
-            watch=progress,
+            watch=watch,
             jobs=jobs,
         )
     except asyncio.CancelledError:

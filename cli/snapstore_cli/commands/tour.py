@@ -32,7 +32,8 @@ def tour(context: click.Context, keep: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix="snapstore-tour-"))
     scratch = Scratch(folder, run.out, quiet=run.settings.quiet)
     try:
-        run.out.note(f"scratch folder: {folder}")
+        lasts = "kept" if keep else "removed at the end; --keep keeps it"
+        run.out.note(f"scratch folder: {folder} ({lasts})")
         for step in STORY:
             scratch.begin(step.title, step.text)
             step.act(scratch)

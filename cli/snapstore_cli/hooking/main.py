@@ -89,6 +89,7 @@ def _look(place: str, data: bytes, ends: glance.Ends, redact: bool) -> None:
             _start_catching_up(place, done.postponed, ends)
         if done.settled:
             _keep(store, event, _seen(event, done, ends, since))
+        _push(store)
     if done.told:
         _log(place, f"{event.name} of {event.session_id or '?'}: {done.told}")
 
@@ -118,6 +119,12 @@ def _opened(place: str) -> Store:
         store.close()
         raise store.engine.cut_off
     return store
+
+
+def _push(store: Store) -> None:
+    from snapstore_cli import pushing
+
+    pushing.begin(store)
 
 
 def _directory(variable: str) -> Path | None:
@@ -183,6 +190,7 @@ def _catch_up(place: str, job: dict[str, Any]) -> None:
         done = catch_up(store, postponed)
         if done.settled:
             _keep(store, event, glance.Seen(job["ends"], False, None, 0, []))
+        _push(store)
     _log(place, f"{event.name} of {event.session_id}, on its own: {done.told}")
 
 

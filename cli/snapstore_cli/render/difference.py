@@ -159,7 +159,7 @@ def _beside(left: Side, right: Side, look: Look) -> Iterator[str]:
     columns = [[(_title(side), True), *_did(side, None)] for side in (left, right)]
     yield ""
     for ours, theirs in zip_longest(*columns, fillvalue=("", False)):
-        cells = [list(words.wrap(text, width)) for text, _ in (ours, theirs)]
+        cells = [list(_wrapped(text, width)) for text, _ in (ours, theirs)]
         for row in zip_longest(*cells, fillvalue=""):
             painted = [
                 look.style("heading" if is_head else "", text)
@@ -167,6 +167,13 @@ def _beside(left: Side, right: Side, look: Look) -> Iterator[str]:
             ]
             gap = " " * (width - words.cells(row[0]))
             yield f"{painted[0]}{gap} {look.style('dim', bar)} {painted[1]}".rstrip()
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    """The lines of a text that fit a column, each as far in as the first."""
+    told = text.lstrip(" ")
+    indent = text[: len(text) - len(told)]
+    yield from (indent + row for row in words.wrap(told, width - len(indent)))
 
 
 def _rewritten(diff: Diff, left: str, right: str, look: Look) -> Iterator[str]:

@@ -369,6 +369,6 @@ class LogEngine:
 
 def _told(damage: Corrupt) -> str:
     return (
-        f"what is shown is the state before this damage, older than what was saved: {damage}; "
-        "`snapstore verify` says what it touches, `snapstore repair` how to go on"
+        f"the state before some damage is shown, not what was saved last: {damage}; "
+        "`snapstore verify` says what is touched, `snapstore repair` how to go on"
     )
