@@ -90,8 +90,13 @@ class Invocation:
 
     @property
     def session_to_move(self) -> str:
-        """The session to move: a chosen one, for no move may hit one by guess. Raises NotFound."""
+        """The session to move: a chosen one, else that which saves go to; never one by guess.
+
+        Raises NotFound.
+        """
         name = self.chosen_session
+        if name is None and self.store.exists(DEFAULT_SESSION):
+            return DEFAULT_SESSION
         if name is None:
             last = self.store.last_saved()
             like = f"-s {last}" if last else "-s NAME"
@@ -148,7 +153,10 @@ class Invocation:
         name = name or self.session_name
         session = self.store.session(name)
         if session.head is None:
-            raise revisions.unknown(self.store, name)
+            error = revisions.unknown(self.store, name)
+            if self.settings.session is None and name == self.store.current:
+                error.hint += "; `snapstore switch` makes another session the current one"
+            raise error
         return session
 
     def make_current(self, name: str) -> None:

@@ -1,8 +1,9 @@
 """Pushing after a save, in a process of its own that nobody waits for.
 
-``python -m snapstore_cli.pushing STORE [SECONDS]`` is that process. It ends by itself, in any case
-after so many seconds; a push that is cut off so goes on with the next save. What fails is told in
-``cache/push.log`` in the store, and by ``snapstore status`` and ``snapstore doctor``.
+``python -m snapstore_cli.pushing STORE SECONDS [LOCK]`` is that process. It ends by itself, in any
+case after so many seconds; a push that is cut off so goes on with the next save. LOCK is the
+descriptor of a lock that it was started with, so that of many saves only the first starts one. What
+fails is told in ``cache/push.log`` in the store, and by ``snapstore status`` and ``doctor``.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from snapstore import Store
+from snapstore import SnapstoreError, Store
 from snapstore_cli.opening import open_store
 
 if TYPE_CHECKING:
+    import subprocess
+
     from snapstore.transfer.auto import LastPush
 
 LIMIT = 600
@@ -40,15 +42,22 @@ def begin(store: Store) -> None:
             return
         from snapstore.transfer import auto
 
-        if auto.behind(store) and not auto.is_under_way(store):
-            _start(store.local.root.absolute())
+        lock = auto.take_lock(store.local) if auto.behind(store) else None
+        if lock is not None:
+            try:
+                _start(store.local.root.absolute(), lock)
+            finally:
+                os.close(lock)  # the process has a copy, and with it the lock
 
 
-def _start(place: Path) -> None:
+def _start(place: Path, lock: int) -> None:
+    import subprocess  # which most saves have no use for
+
     _started[:] = [child for child in _started if child.poll() is None]
     _started.append(
         subprocess.Popen(
-            [sys.executable, "-m", "snapstore_cli.pushing", str(place)],
+            [sys.executable, "-m", "snapstore_cli.pushing", str(place), str(LIMIT), str(lock)],
+            pass_fds=(lock,),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -62,9 +71,11 @@ def failed(store: Store) -> Iterator[tuple[str, LastPush]]:
     """The remotes to which the last push by itself failed, and how it did."""
     from snapstore.transfer import auto
 
-    for name, last in auto.last_pushes(store).items():
-        if last.error:
-            yield name, last
+    if store.local is None:
+        return
+    # Damage is told by those who look for it; here it only means that nothing is known.
+    with contextlib.suppress(SnapstoreError):
+        yield from ((name, one) for name, one in auto.last_pushes(store).items() if one.error)
 
 
 def told(name: str, last: LastPush) -> str:
@@ -75,7 +86,7 @@ def told(name: str, last: LastPush) -> str:
 # --- the process -----------------------------------------------------------------------------
 
 
-def run(place: str, limit: int = LIMIT) -> int:
+def run(place: str, limit: int, lock: int | None = None) -> int:
     """Push what changed, and return an exit code."""
     signal.alarm(limit)  # ends the process wherever it hangs, in a system call too
     log = Path(place, "cache", "push.log")
@@ -84,7 +95,7 @@ def run(place: str, limit: int = LIMIT) -> int:
 
         os.nice(10)
         with open_store(place, create=False) as store:
-            done = push_changes(store, _opened)
+            done = push_changes(store, _opened, lock=lock)
     except Exception as error:
         _tell(log, f"failed: {type(error).__name__}: {error}")
         return 1
@@ -107,4 +118,4 @@ def _tell(log: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], *map(int, sys.argv[2:3])))
+    sys.exit(run(sys.argv[1], *map(int, sys.argv[2:4])))

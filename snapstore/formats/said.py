@@ -70,6 +70,7 @@ class Other:
     """A block of a kind that has no counterpart elsewhere."""
 
     kind: str
+    """Empty for what does not say of which kind it is, such as a number."""
     raw: Any
 
 
@@ -138,7 +139,7 @@ def _block(block: Any) -> Block:
     if isinstance(block, str):
         return Text(block)
     if not isinstance(block, dict):
-        return Other("value", block)
+        return Other("", block)
     kind = _kind(block)
     if kind in _TEXTS and isinstance(block.get("text"), str):
         return Text(block["text"])

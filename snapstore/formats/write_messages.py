@@ -306,8 +306,7 @@ def _left_out(block: Thought | Other, losses: Losses) -> None:
     if isinstance(block, Thought):
         losses.add(f"{block.raw.get('type')} blocks (only the model's own API reads them)")
     else:
-        what = f"blocks of type {block.kind}" if block.kind else "values that are no messages"
-        losses.add(what)
+        losses.add(f"blocks of type {block.kind}" if block.kind else "values of no known type")
 
 
 def _arguments(call: Call) -> str:

@@ -16,12 +16,14 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from snapstore import refs, values
 from snapstore.engine import Move
 from snapstore.errors import Locked, SnapstoreError, StoreNotFound, Unreachable
 from snapstore.store import Store, open_store
 from snapstore.transfer.remotes import Remote, remotes
+from snapstore.worktree.local import Local
 
 CUT_OFF = "it was cut off before it ended; the next one goes on from there"
 
@@ -43,7 +45,8 @@ class LastPush:
     error: str = ""
     """Why it failed; empty when it did not."""
     offline: bool = False
-    """Whether it failed because the remote could not be reached."""
+    """Whether it failed in a way that the next one may mend by itself: the remote was not reached,
+    or the process was killed."""
     mark: tuple[str, int, int] | None = None
     """Ref, gen and time of the newest move that is known to be there, with all before it."""
 
@@ -66,9 +69,9 @@ def behind(store: Store) -> list[str]:
 
 def is_under_way(store: Store) -> bool:
     """Whether a process pushes just now. It looks for what changed once more before it ends."""
-    if store.local is None or not (store.local.root / "cache" / "push.lock").exists():
+    if store.local is None or not _lock_of(store.local).exists():
         return False
-    with _lock(store, patience=0) as ours:
+    with _locked(store) as ours:
         return not ours
 
 
@@ -79,17 +82,14 @@ def last_pushes(store: Store) -> dict[str, LastPush]:
     """
     asked, known = wanted(store), _read(store)
     found = {name: known[name] for name, one in asked.items() if _is_of(known.get(name), one)}
-    if any(one.ended is None for one in found.values()) and not is_under_way(store):
-        cut_off = {"ended": 0, "error": CUT_OFF, "offline": True}
-        return {
-            name: replace(one, **cut_off) if one.ended is None else one
-            for name, one in found.items()
-        }
+    begun = [name for name, one in found.items() if one.ended is None]
+    if begun and not is_under_way(store):
+        found |= {name: replace(found[name], error=CUT_OFF, offline=True) for name in begun}
     return found
 
 
 def push_changes(
-    store: Store, opened: Callable[..., Store] = open_store
+    store: Store, opened: Callable[..., Store] = open_store, *, lock: int | None = None
 ) -> dict[str, LastPush]:
     """Push what changed since the last time to each remote that asks for it.
 
@@ -97,12 +97,14 @@ def push_changes(
     out another. Nothing is done, and nothing returned, while another process is at it: that one
     looks again before it ends, so no save is missed. ``opened(place, create=..)`` opens a remote;
     one that was pushed to before is not made again where it is gone, as a disk that is not there.
+    ``lock`` is one that ``take_lock`` took, maybe in the process that started this one.
     """
     done: dict[str, LastPush] = {}
     seen: Move | None = None
     # Once more after the lock is free: who saved while it was not relies on its holder.
     while _newest(store) != seen:
-        with _lock(store, patience=_PATIENCE) as ours:
+        with _locked(store, lock, patience=_PATIENCE) as ours:
+            lock = None
             if not ours:
                 break
             while (newest := _newest(store)) != seen:
@@ -200,21 +202,35 @@ def _keep(store: Store, name: str, push: LastPush) -> None:
     store.local.disk.write_cache(path, values.encode(document))
 
 
+# --- one at a time ---------------------------------------------------------------------------
+
+
+def take_lock(local: Local, *, patience: float = 0) -> int | None:
+    """A descriptor that keeps other processes from pushing until it, and every copy that a child
+    was given, is closed; None when it is not to be had within so many seconds."""
+    local.disk.make_dir(_lock_of(local).parent)
+    fd = local.disk.open_lock(_lock_of(local))
+    try:
+        local.disk.lock(fd, timeout=patience)
+    except Locked:
+        os.close(fd)
+        return None
+    return fd
+
+
 @contextlib.contextmanager
-def _lock(store: Store, *, patience: float) -> Iterator[bool]:
-    """Keep other processes from pushing; whether that was possible within so many seconds."""
+def _locked(store: Store, lock: int | None = None, *, patience: float = 0) -> Iterator[bool]:
+    """Hold this lock, or take it; whether that was possible."""
     if store.local is None:
         yield True
         return
-    disk, folder = store.local.disk, store.local.root / "cache"
-    disk.make_dir(folder)
-    fd = disk.open_lock(folder / "push.lock")
+    fd = take_lock(store.local, patience=patience) if lock is None else lock
     try:
-        try:
-            disk.lock(fd, timeout=patience)
-            ours = True
-        except Locked:
-            ours = False
-        yield ours
+        yield fd is not None
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
+
+
+def _lock_of(local: Local) -> Path:
+    return local.root / "cache" / "push.lock"

@@ -22,6 +22,7 @@ def test_status_of_a_store_without_turns(shell: Shell) -> None:
         "head": None,
         "dirty": None,
         "pending_tool_calls": [],
+        "failed_pushes": [],
     }
     assert "none yet" in shell.ok("status").out
 
@@ -239,6 +240,12 @@ def test_without_a_choice_the_session_saved_last_is_looked_at_but_not_moved(shel
         refused = shell(*move)
         assert refused.code == 3 and "-s fix-login" in refused.err
     assert shell.ok("status", "--json").json["turn"] == 2
+
+
+def test_main_is_moved_without_a_choice_for_saves_go_there(shell: Shell) -> None:
+    with shell.open() as store:
+        store.session("main").save()
+    assert shell.ok("undo", "--json").json["session"] == "main"
 
 
 def test_status_of_a_session_that_is_not_there(shell: Shell) -> None:

@@ -72,6 +72,30 @@ def test_delete_asks_on_a_terminal_only(two_lines: Shell) -> None:
     assert names(two_lines) == ["a"]
 
 
+def test_the_current_session_follows_its_name_through_rename_undo_and_redo(
+    two_lines: Shell,
+) -> None:
+    def current() -> str:
+        return str(two_lines.ok("status", "--json").json["session"])
+
+    two_lines.ok("rename", "b", "c")
+    assert current() == "c"
+    told = two_lines.ok("undo", "-n", "2")
+    assert "c is called b again" in told.err and told.out.startswith("b: ")
+    assert current() == "b"
+    assert two_lines.ok("redo", "-n", "2").out.startswith("c: ")
+    assert current() == "c" and names(two_lines) == ["a", "c"]
+
+
+def test_a_current_session_that_is_gone_says_how_to_go_on(two_lines: Shell) -> None:
+    two_lines.ok("delete", "b")
+    for command in (["tag", "x"], ["log"], ["fork", "y"]):
+        refused = two_lines(*command)
+        assert refused.code == 3
+        assert "undo -s b" in refused.err and "snapstore switch" in refused.err
+    two_lines.ok("status")
+
+
 def test_a_tag_names_a_turn_for_good(two_lines: Shell) -> None:
     two_lines.ok("tag", "good", "a@2")
     two_lines.ok("rewind", "a@1")
@@ -104,6 +128,6 @@ def test_a_long_name_gives_way_to_the_numbers_behind_it(shell: Shell) -> None:
     name = "a-session-with-a-name-of-more-than-fifty-characters-in-all"
     shell.save(name, {"role": "user", "content": "hi"}, label="a label that is long, too " * 4)
     (line,) = plain(shell.ok("sessions", columns=80).lines)
-    assert "turn 1" in line and "1 message" in line and len(line) <= 80
+    assert "turn 1" in line and "1 message" in line and "in-all " in line and len(line) <= 80
     (drawn,) = plain(shell.ok("log", "--graph", "--all", columns=80).lines)
     assert "a label" in drawn and len(drawn) <= 80

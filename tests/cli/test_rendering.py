@@ -149,6 +149,7 @@ def test_wide_and_combining_characters_are_counted_as_a_terminal_does(
 @given(text=st.text(st.sampled_from("ab 日é\u0301🎉"), max_size=40), width=st.integers(2, 20))
 def test_what_is_cut_or_wrapped_fits_and_wrapping_loses_only_blanks(text: str, width: int) -> None:
     assert words.cells(words.cut(text, width)) <= width
+    assert words.cells(words.cut_middle(text, width)) <= width
     rows = list(words.wrap(text, width))
     assert all(words.cells(row) <= width for row in rows)
     assert "".join(rows).replace(" ", "") == text.replace(" ", "")

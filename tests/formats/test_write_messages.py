@@ -147,8 +147,9 @@ def test_blocks_that_nobody_else_has_are_told_by_their_kind() -> None:
     assert told(openai, [odd, CHAT[4]])[1] == {"blocks of type document": 1}
 
 
-def test_a_value_that_is_no_message_is_told_in_words() -> None:
-    assert told(openai, [7, *CHAT[4:5]])[1] == {"values that are no messages": 1}
+def test_values_that_say_no_kind_are_told_in_words() -> None:
+    odd = [7, {"step": 1}, {"role": "user", "content": [None]}]
+    assert told(openai, [*odd, CHAT[4]])[1] == {"values of no known type": 3}
 
 
 def test_langchain_messages_are_understood() -> None:

@@ -6,7 +6,14 @@ import pytest
 from stores import Place
 
 from snapstore import InvalidInput, NotFound, Refused, Store
-from snapstore.transfer.remotes import Remote, add_remote, remote, remotes, remove_remote
+from snapstore.transfer.remotes import (
+    Remote,
+    add_remote,
+    remote,
+    remotes,
+    remove_remote,
+    set_auto_push,
+)
 
 
 def test_a_store_has_none_at_first(store: Store) -> None:
@@ -39,6 +46,16 @@ def test_one_is_removed_by_name(store: Store) -> None:
     assert remotes(store) == {}
     with pytest.raises(NotFound):
         remove_remote(store, "origin")
+
+
+def test_whether_one_is_pushed_to_can_be_changed(store: Store) -> None:
+    add_remote(store, "origin", "/somewhere")
+    set_auto_push(store, "origin", True)
+    assert remote(store, "origin") == Remote("/somewhere", auto_push=True)
+    set_auto_push(store, "origin", False)
+    assert remote(store, "origin") == Remote("/somewhere")
+    with pytest.raises(NotFound):
+        set_auto_push(store, "cloud", True)
 
 
 def test_a_place_with_a_password_in_it_is_not_kept(store: Store) -> None:

@@ -42,7 +42,7 @@ def _make_room(table: list[list[Cell]], at: int, width: int) -> None:
     room = max(_LEAST, width - others - min(_LEAST, *taken[-1:]))
     for record in table:
         role, text = record[at]
-        record[at] = role, words.cut(text, room - 2)
+        record[at] = role, words.cut_middle(text, room - 2)
 
 
 def _columns(table: list[list[Cell]]) -> Iterator[list[str]]:

@@ -99,6 +99,14 @@ def cut(text: str, width: int) -> str:
     return "".join(taken) + "…"
 
 
+def cut_middle(text: str, width: int) -> str:
+    """As cut, but the end stays: names are often told apart by it."""
+    if cells(text) <= width:
+        return text
+    end = text[len(text) - width // 4 :]
+    return cut(text, width - cells(end)) + end
+
+
 def pad(text: str, width: int) -> str:
     """Text filled up with blanks to so many columns."""
     return text + " " * (width - cells(text))

@@ -32,7 +32,7 @@ _HINTS = {
 }
 
 
-class Answer(Exception):  # noqa: N818
+class Answer(Exception):
     """An answer that the callers of a bucket deal with; none of them leaves the engine."""
 
 
