@@ -329,8 +329,12 @@ class Disk:
         A writer holds it for one save, well under a millisecond, so polling in small steps hands
         it over sooner than a sleep of the scheduler's choosing would.
         """
-        if _try_lock(fd):
-            return
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._wait_for_lock(fd, timeout)
+
+    def _wait_for_lock(self, fd: int, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         pause = 0.00005
         while not _try_lock(fd):

@@ -214,7 +214,10 @@ class History(SavedHistory, MutableSequence[Any]):
             if item.new is not None:
                 stage.put_content(item.new, item.id)
         ids = [item.id for item in self._tail]
-        return self._objects.lists.replace(self._tip, self._kept, ids, stage.put_node)
+        lists = self._objects.lists
+        if self._kept == self._saved:
+            return lists.append(self._tip, ids, stage.put_node)
+        return lists.replace(self._tip, self._kept, ids, stage.put_node)
 
     def _keep_what_is_equal(self) -> None:
         """Whoever assigns the whole history each turn still shares what did not change."""

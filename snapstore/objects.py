@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from snapstore import values
-from snapstore.chunks import objects_of, stream
+from snapstore.chunks import WHOLE, objects_of, stream
 from snapstore.engine import Engine, Kind, Move, Obj, Update
 from snapstore.errors import Corrupt
 from snapstore.frozen import FrozenDict, freeze
@@ -126,6 +126,8 @@ class Stage:
 
     def put_content(self, content: bytes, content_id: bytes | None = None) -> bytes:
         """Stage content of any size; its id, which the caller may already know."""
+        if len(content) <= WHOLE:
+            return self.put(Obj(content_id or object_id(content), Kind.CONTENT, content))
         kept = objects_of(content, content_id)
         for o in kept:
             self.put(o)

@@ -169,6 +169,8 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
 
     def stage(self, stage: Stage) -> bytes | None:
         """Stage what is new; the root of the map as it is now."""
+        if not self._changes:
+            return self._root
         changes: dict[bytes, Value | None] = {}
         for name, encoded in self._changes.items():
             value = changes[name] = _value(encoded)

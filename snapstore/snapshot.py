@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
 
 from snapstore import values
@@ -12,6 +12,7 @@ from snapstore.history import SavedHistory
 from snapstore.model.snapshot import Record
 from snapstore.objects import Objects
 from snapstore.scratchpad import SavedScratchpad
+from snapstore.times import moment
 
 if TYPE_CHECKING:
     from snapstore.worktree.files import Files
@@ -55,8 +56,8 @@ class Snapshot:
 
     @property
     def time(self) -> datetime:
-        """When it was saved, UTC."""
-        return datetime.fromtimestamp(self._record.time / 1_000_000, UTC)
+        """When it was saved, UTC; in the years 1 to 9999 whatever the clock said."""
+        return moment(self._record.time)
 
     @property
     def parent(self) -> str | None:

@@ -18,7 +18,7 @@ COMMAND_LINE = ROOT / "cli" / "snapstore_cli"
 
 LAYERS = [
     {"errors", "_version"},
-    {"ids", "names"},
+    {"ids", "names", "times"},
     {"disk"},
     {"engine"},
     {"engines"},

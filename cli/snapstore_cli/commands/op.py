@@ -67,7 +67,7 @@ def _document(step: Step) -> dict[str, Any]:
     move = step.move
     info = {key: fact.hex() if isinstance(fact, bytes) else fact for key, fact in move.info.items()}
     return {
-        "time": documents.time(words.moment(move.time)),
+        "time": documents.time(moment(move.time)),
         "ref": move.ref,
         "move": move.gen,
         "op": move.op,

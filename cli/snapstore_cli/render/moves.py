@@ -22,7 +22,7 @@ def subject(ref: str) -> str:
 
 def sentence(move: Move, look: Look) -> str:
     """A move in a few words: ``save of fix-login, 3 minutes ago``."""
-    when = look.style("dim", look.time(words.moment(move.time)))
+    when = look.style("dim", look.time(moment(move.time)))
     return f"{operation(move)} of {look.style('name', subject(move.ref))}, {when}"
 
 
@@ -51,7 +51,7 @@ def fields(step: Step, look: Look) -> list[Cell]:
     ends = [end if end is None or known else words.short(end) for end in (step.before, step.after)]
     before, after = (end or "-" for end in ends)
     cells: list[Cell] = [
-        ("dim", look.time(words.moment(move.time))),
+        ("dim", look.time(moment(move.time))),
         ("name", subject(move.ref)),
         ("heading", operation(move)),
     ]

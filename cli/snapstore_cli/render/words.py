@@ -19,11 +19,6 @@ def rfc3339(time: datetime, timespec: str = "auto") -> str:
     return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def moment(microseconds: int) -> datetime:
-    """A time as the store keeps it, as a datetime in UTC."""
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
-
-
 def ago(then: datetime, now: datetime) -> str:
     """How long ago something was: ``3 minutes ago``; the date when it is more than a month."""
     left = int((now - then).total_seconds())

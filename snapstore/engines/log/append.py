@@ -28,12 +28,12 @@ from snapstore.engine import Move, Obj, Update, check_update
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log import trash
 from snapstore.engines.log.batch import Writer, slot_order
-from snapstore.engines.log.layout import FORMAT_LINE, Manifest
+from snapstore.engines.log.layout import FORMAT_LINE, Layout, Manifest
 from snapstore.engines.log.log import Log
 from snapstore.engines.log.records import encode_move, encode_pages
 from snapstore.engines.log.segment import ZERO_DIGEST, Segment
 from snapstore.engines.log.tail import examine
-from snapstore.errors import Corrupt, DiskError, ObjectMissing, UnknownOutcome
+from snapstore.errors import Corrupt, DiskError, ObjectMissing, StoreNotFound, UnknownOutcome
 
 T = TypeVar("T")
 Links = Callable[[Sequence[Obj]], set[bytes]]
@@ -144,7 +144,9 @@ class Appender:
         active = self._log.active
         known = active.number == self._open_segment == self._checked_segment
         synced = active.durable_end == active.end or not self._durable
-        if known and synced and active.size() == active.end < self._seal_at and not active.sealed:
+        seen = os.fstat(active.fd)
+        there = seen.st_nlink and seen.st_size == active.end < self._seal_at
+        if known and synced and there and not active.sealed:
             return  # the usual case: nobody else has written since
         self._prepare_anew()
 
@@ -155,6 +157,8 @@ class Appender:
         # A sealed segment may have got its successor since, from a process that writes there now.
         if log.active.sealed or log.active.size() != log.active.end:
             log.follow()
+        if os.fstat(log.active.fd).st_nlink == 0:
+            raise _replaced(self._layout)
         if self._checked_segment != log.active.number:
             self._check_active()
         active = log.active
@@ -176,8 +180,11 @@ class Appender:
         if self._write_fd >= 0:
             os.close(self._write_fd)
             self._write_fd = -1
-        self._write_fd = self._disk.open(self._log.active.path, writable=True)
-        self._open_segment = self._log.active.number
+        active = self._log.active
+        self._write_fd = self._disk.open(active.path, writable=True)
+        if not os.path.sameopenfile(self._write_fd, active.fd):
+            raise _replaced(self._layout)
+        self._open_segment = active.number
 
     def _check_active(self) -> None:
         """Before its first commit to a segment a process makes sure of what its indexes told it.
@@ -265,7 +272,7 @@ class Appender:
         start = active.end
         self._write_or_cut_back(data, start)
         if sync:
-            self._sync_or_die()
+            self._or_die(self._disk.sync, self._write_fd)
             active.durable_end = start + len(data)
         moved = [(move.ref, move.gen)] if move else []
         if move:
@@ -338,3 +345,11 @@ def _slot_of(object_id: bytes | None, objects: Sequence[Obj]) -> int | None:
         if objects[slot].id == object_id:
             return slot
     return None
+
+
+def _replaced(layout: Layout) -> StoreNotFound:
+    """What is read is not what would be written: a turn kept there would be kept nowhere."""
+    return StoreNotFound(
+        f"the store at {layout.root} was removed or replaced since it was opened",
+        hint="open it again; what this handle was to save is still in memory",
+    )

@@ -41,7 +41,7 @@ class IndexCache:
         for path in self._layout.cache.glob(f"{segment.number:08d}.*.idx"):
             _, span, _ = path.name.split(".", 2)
             first, _, last = span.partition("-")
-            if first.isdigit() and last.isdigit():
+            if span.isascii() and first.isdecimal() and last.isdecimal():
                 found.setdefault(int(first), []).append((int(last), path))
         while segment.end in found:
             longest_first = sorted(found.pop(segment.end), reverse=True)

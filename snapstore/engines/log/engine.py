@@ -54,6 +54,7 @@ class LogEngine:
         Opening reads and never creates or changes a file; for links see ``Appender``. Raises
         UnsupportedFormat.
         """
+        root = root.absolute()  # a process may go elsewhere while files are still to be opened
         self.root = root
         self._of_network: tuple[str, ...] = ()
         self._has_told_of_damage = False

@@ -25,6 +25,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from snapstore.disk import TEMP_SUFFIX, Disk
+from snapstore.engines.log.batch import Header
 from snapstore.errors import Corrupt, Refused, UnsupportedFormat
 
 FORMAT_LINE = b"snapstore 1 blake3\n"
@@ -94,7 +95,7 @@ class Layout:
     def segments_on_disk(self) -> tuple[int, ...]:
         """The numbers of the segment files that are there, oldest first."""
         names = (path.stem for path in (self.root / "log").glob("*.seg"))
-        return tuple(sorted(int(name) for name in names if name.isdigit()))
+        return tuple(sorted(int(name) for name in names if name.isascii() and name.isdecimal()))
 
     def leftovers(self) -> list[Path]:
         """Files that a writer was killed before giving their names to, as seen with the lock held.
@@ -109,15 +110,36 @@ class Layout:
         return sum(path.stat().st_size for path in (self.root / "log").glob("*.seg"))
 
     def exists(self) -> bool:
-        """Whether there is a store. Raises UnsupportedFormat for one of another format."""
+        """Whether there is a store.
+
+        Raises UnsupportedFormat for one of another format, and Corrupt for one that has lost its
+        FORMAT: taken for a directory with no store in it, it would be written over.
+        """
         try:
             line = self.format.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
+            if self._holds_turns():
+                hint = f"put the line {FORMAT_LINE.decode().strip()!r} back into it"
+                what = "FORMAT is missing, beside segments with turns"
+                lost = Corrupt(what, path=str(self.format))
+                lost.hint = f"{hint}, then run `snapstore verify`"
+                raise lost from None
             return False
         if line != FORMAT_LINE:
             shown = line[:60].decode("ascii", "replace").strip()
             raise UnsupportedFormat(f"{self.format} says {shown!r}, which this version cannot read")
         return True
+
+    def _holds_turns(self) -> bool:
+        """Whether there are segments with more in them than the making of a store puts there."""
+        numbers = self.segments_on_disk()
+        if numbers != (1,):
+            return bool(numbers)
+        data = self.segment(1).read_bytes()
+        try:
+            return bool(len(data) > Header(data, (str(self.segment(1)), 0)).size)
+        except (Corrupt, UnsupportedFormat):
+            return bool(data)
 
     def prepare(self, disk: Disk) -> None:
         """Make the directories of a new store. Raises Refused in a directory of something else."""

@@ -35,7 +35,8 @@ def encode_move(move: Move, slot: int | None = None) -> bytes:
     fields = _fields(move)
     if slot is not None:
         fields[3] = slot
-    return _pack(fields)
+    packed: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
+    return packed
 
 
 def moves_in(opened: Batch) -> list[Move]:

@@ -32,7 +32,7 @@ def empty_trash(layout: Layout, disk: Disk, before: int) -> None:
     """Remove for good what was put into trash/ before a time."""
     for path in layout.trash.glob("*.seg"):
         since, _, _ = path.name.partition("-")
-        if since.isdigit() and int(since) < before:
+        if since.isascii() and since.isdecimal() and int(since) < before:
             disk.remove(path)
 
 
