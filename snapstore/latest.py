@@ -16,7 +16,7 @@ def last_saved(store: Store, leaving_out: tuple[str, ...] = ()) -> str | None:
     Of sessions that only came in otherwise, by an import say, it is the one whose last turn is the
     newest. Names that begin with one of ``leaving_out`` do not count.
     """
-    for move in store.engine.reflog():
+    for move in refs.moves_before_damage(store.engine):
         if move.op != "save" or not move.ref.startswith(refs.SESSIONS):
             continue
         name = refs.successor(store.engine, move.ref).removeprefix(refs.SESSIONS)

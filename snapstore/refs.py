@@ -17,11 +17,12 @@ whichever of the two names is given, as long as neither was used for something e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from snapstore.engine import Engine, Move, Update
-from snapstore.errors import NotFound, NothingToDo, Refused
+from snapstore.errors import Corrupt, NotFound, NothingToDo, Refused, UnsupportedFormat
 
 SESSIONS = "sessions/"
 TAGS = "tags/"
@@ -220,6 +221,13 @@ def before(engine: Engine, move: Move) -> Move | None:
         earlier = (m for m in engine.reflog() if m.ref == move.ref and m.gen < move.gen)
         found = next(earlier, None)
     return found
+
+
+def moves_before_damage(engine: Engine) -> Iterator[Move]:
+    """The moves of all refs, newest first, up to one that cannot be read: for who only wants to
+    know what happened lately, and must not fail over what happened long ago."""
+    with contextlib.suppress(Corrupt, UnsupportedFormat):
+        yield from engine.reflog()
 
 
 def was_at(engine: Engine, ref: str, back: int) -> Move | None:

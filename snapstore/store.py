@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from snapstore import current, refs, revisions
 from snapstore.engine import Engine, Move, Problem, Progress, Update
-from snapstore.errors import NotFound, RefMoved, Refused, SnapstoreError, StoreNotFound
+from snapstore.errors import (
+    Corrupt,
+    NotFound,
+    RefMoved,
+    Refused,
+    SnapstoreError,
+    StoreNotFound,
+    UnsupportedFormat,
+)
 from snapstore.names import valid_name
 from snapstore.objects import Objects
 from snapstore.session import Session
@@ -39,7 +47,7 @@ class SessionInfo:
     turn: int
     time: datetime | None
     forked_from: str | None
-    """Id of the snapshot that it was forked from."""
+    """Id of the snapshot that it was forked from; None also where damage hides it."""
     messages: int
     problem: str | None = None
     """Why it cannot be read, when it cannot; turn and messages are 0 then."""
@@ -91,15 +99,21 @@ class Store:
     def _info(self, tip: Move) -> SessionInfo:
         assert tip.new is not None
         name = tip.ref.removeprefix(refs.SESSIONS)
-        born = tip if tip.born == tip.gen else self.engine.move(tip.ref, tip.born)
-        origin = born.info.get("forked_from") if born else None
-        forked_from = origin.hex() if origin else None
+        forked_from = self._origin(tip)
         try:
             head = self.snapshot(tip.new)
             messages = self.objects.lists.length(head.record.history)
         except SnapstoreError as error:
             return SessionInfo(name, tip.new.hex(), 0, None, forked_from, 0, str(error))
         return SessionInfo(name, head.id, head.turn, head.time, forked_from, messages)
+
+    def _origin(self, tip: Move) -> str | None:
+        try:
+            born = tip if tip.born == tip.gen else self.engine.move(tip.ref, tip.born)
+        except (Corrupt, UnsupportedFormat):
+            return None  # the session can be listed, and its turns read, all the same
+        origin = born.info.get("forked_from") if born else None
+        return origin.hex() if origin else None
 
     def last_saved(self) -> str | None:
         """The session that was saved last; None when there are no sessions."""

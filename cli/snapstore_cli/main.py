@@ -136,6 +136,7 @@ def cli(ctx: click.Context) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises."""
     args = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     # Messages may hold integers of any size, and Python would read and write 4,300 digits only.
     sys.set_int_max_str_digits(0)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -155,6 +156,20 @@ def run(argv: Sequence[str] | None = None) -> int:
 
         return report(error, args)
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Let the standard streams that the caller closed read nothing and write nowhere.
+
+    Not only in name: a descriptor below 3 left free would become that of a file of the store, and
+    what a child process says would be written into it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It takes the lowest free descriptor, which is the one of the stream.
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def _flushed(code: int, args: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from snapstore.formats.recall import told
 from snapstore.formats.transcript import Turn
+from snapstore.times import moment
 
 LABEL_LENGTH = 72
 """Most characters in a turn's label."""
@@ -215,13 +216,12 @@ def time_of(text: Any) -> int | None:
     if not isinstance(text, str):
         return None
     try:
-        moment = datetime.fromisoformat(text)
-        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+        found = datetime.fromisoformat(text)
+        return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError):
         return None
 
 
 def iso(time: int) -> str:
     """A time as harnesses write it: ISO 8601 in UTC, to the millisecond."""
-    moment = _EPOCH + time * _MICROSECOND
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment(time).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from snapstore.errors import InvalidInput
+from snapstore.times import moment
 
 if TYPE_CHECKING:
     from snapstore.store import SessionInfo, Store
@@ -66,7 +67,7 @@ def _time(info: SessionInfo) -> datetime:
 def _stays(store: Store, rule: Rule, at: int, info: SessionInfo) -> bool:
     if rule.last is not None and at < rule.last:
         return True
-    now = datetime.fromtimestamp(store.clock() / 1e6, UTC)
+    now = moment(store.clock())
     if rule.within is not None and _time(info) >= now - rule.within:
         return True
     return rule.tagged and _is_tagged(store, info)

@@ -19,7 +19,6 @@ import threading
 import time
 import weakref
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from snapstore.disk import DISK, Disk
 from snapstore.engine import Engine
 from snapstore.errors import DiskError
 from snapstore.ids import object_id
+from snapstore.times import moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Holder:
     """Microseconds since the epoch, UTC."""
 
     def __str__(self) -> str:
-        since = datetime.fromtimestamp(self.since / 1_000_000, UTC)
+        since = moment(self.since)
         return f"process {self.pid} on {self.host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
 
     @classmethod

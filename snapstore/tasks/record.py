@@ -36,7 +36,6 @@ import threading
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,6 +43,7 @@ from snapstore.errors import RefMoved, SnapstoreError
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Snapshot
 from snapstore.tasks.deadline import undisturbed
+from snapstore.times import moment
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -230,8 +230,7 @@ class Records:
 
     def now(self) -> str:
         """The time, as records tell it."""
-        moment = datetime.fromtimestamp(self._store.clock() / 1_000_000, UTC)
-        return moment.isoformat().replace("+00:00", "Z")
+        return moment(self._store.clock()).isoformat().replace("+00:00", "Z")
 
 
 def told(error: BaseException) -> dict[str, str]:

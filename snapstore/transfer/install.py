@@ -6,11 +6,11 @@ import contextlib
 import re
 from array import array
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from snapstore.disk import DISK, Disk
 from snapstore.errors import Corrupt, InvalidInput, Refused
+from snapstore.times import moment
 from snapstore.transfer.beside import HISTORY
 from snapstore.transfer.exports import HARNESSES, Export
 
@@ -75,7 +75,7 @@ def _claude_place(export: Export) -> Path:
 
 
 def _codex_place(export: Export) -> Path:
-    began = datetime.fromtimestamp(export.time / 1_000_000, UTC)
+    began = moment(export.time)
     name = f"rollout-{began:%Y-%m-%dT%H-%M-%S}-{export.session_id}.jsonl"
     return Path("sessions", f"{began:%Y/%m/%d}", name)
 

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from shell import Shell, plain
 
+from snapstore import Store
+from snapstore.engines.log.engine import LogEngine
+
 
 def segment(shell: Shell) -> Path:
     return max((shell.store / "log").glob("*.seg"))
@@ -97,6 +100,51 @@ def test_a_problem_names_its_place_once(two_lines: Shell) -> None:
     told = two_lines("verify")
     assert told.out.count(segment(two_lines).name) == 1
     assert "sessions/" in told.out and "snapstore repair" in told.err
+
+
+@pytest.fixture
+def sealed(shell: Shell) -> Shell:
+    """Sessions a and b whose turns lie in several segments, of which the last is written to."""
+    with Store(LogEngine(shell.store, seal_at=4000)) as store:
+        for turn in range(12):
+            for name in "ab":
+                session = store.session(name)
+                session.history.append({"role": "user", "content": f"{name} {turn} " * 30})
+                session.save(f"turn {turn}")
+    assert len(list((shell.store / "log").glob("*.seg"))) > 1
+    return shell
+
+
+def hurt_sealed(shell: Shell, share: float) -> Path:
+    """Damage a byte of a sealed segment in which old turns were saved."""
+    path = sorted((shell.store / "log").glob("*.seg"))[0]
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * share)] ^= 0xFF
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.99])
+def test_damage_in_a_sealed_segment_is_a_problem_that_verification_goes_on_from(
+    sealed: Shell, share: float
+) -> None:
+    path = hurt_sealed(sealed, share)
+    for way in ((), ("--quick",), ("--read-data", "99")):
+        result = sealed("verify", *way, "--json")
+        assert result.code == 5 and result.json["ok"] is False, way
+        problems = result.json["problems"]
+        assert any(path.name in (problem["path"] or "") for problem in problems), way
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.99])
+def test_status_and_doctor_do_not_fail_over_damage_in_a_sealed_segment(
+    sealed: Shell, share: float
+) -> None:
+    hurt_sealed(sealed, share)
+    assert sealed.ok("status", "--json").json["turn"] == 12
+    assert "b" in sealed.ok("status").out
+    told = sealed("doctor", "--json")
+    assert told.code in (0, 1) and told.json["signs"]
 
 
 def test_a_torn_tail_is_a_warning(two_lines: Shell) -> None:

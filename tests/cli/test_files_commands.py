@@ -142,6 +142,20 @@ def test_only_the_files_can_go_back_and_head_stays(shell: Shell, project: Path) 
     assert (project / "src/a.py").read_text() == "a = 2\nb = 3\n"
 
 
+@pytest.mark.parametrize(
+    ("part", "other"), [("messages", "scratchpad"), ("scratchpad", "messages")]
+)
+def test_files_do_not_go_back_with_half_a_turn_for_one_undo_would_not_bring_both_back(
+    shell: Shell, project: Path, part: str, other: str
+) -> None:
+    for dry in ([], ["--dry-run"]):
+        refused = shell("rewind", "p@1", "--what", f"{part},files", *dry, "--json")
+        assert refused.code == 2 and f"add {other}" in refused.error["message"]
+        assert f"rewind p@1 --what {part}" in refused.error["message"]
+    assert (project / "src/a.py").read_text() == "a = 2\nb = 3\n"
+    assert shell.ok("status", "-s", "p", "--json").json["turn"] == 2
+
+
 def test_restore_brings_back_single_paths_wherever_it_is_called_from(
     shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

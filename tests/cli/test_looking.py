@@ -35,6 +35,12 @@ def test_log_is_cut_short_only_when_asked(two_lines: Shell) -> None:
     assert two_lines.ok("log", "a", "-n", "0").out == ""
 
 
+@pytest.mark.parametrize("command", [["log", "a"], ["op", "log"]])
+def test_a_limit_may_be_any_number(two_lines: Shell, command: list[str]) -> None:
+    assert two_lines.ok(*command, "-n", "9" * 30).out == two_lines.ok(*command).out
+    assert two_lines(*command, "-n", "-1").code == 2
+
+
 def test_log_finds_text_in_labels_and_in_messages_where_they_came_in(two_lines: Shell) -> None:
     def turns(text: str) -> list[int]:
         listed = two_lines.ok("log", "b", "--grep", text, "--json").json["snapshots"]

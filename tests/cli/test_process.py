@@ -6,6 +6,7 @@ import os
 import pty
 import resource
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -59,6 +60,34 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(shell: Shell) -> None:
     assert command.wait(timeout=30) == 141
     assert command.stderr.read() == b""
     command.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("save --messages - <&-", 2),
+        ("chat x <&-", 0),
+        ("resume <&-", 0),
+        ("delete a --yes <&-", 0),
+        ("log >&-", 0),
+        ("save -m label >&-", 0),
+        ("--version >&-", 0),
+        ("--help >&-", 0),
+        ("log 2>&-", 0),
+        ("log nosuch 2>&-", 3),
+        ("log nosuch --json 2>&-", 3),
+        ("log <&- >&- 2>&-", 0),
+    ],
+)
+def test_a_closed_stream_reads_nothing_and_writes_nowhere(
+    shell: Shell, line: str, code: int
+) -> None:
+    shell.save("a", "x")
+    command = f"{shlex.quote(sys.executable)} -m snapstore_cli {line}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=shell.folder)
+    assert done.returncode == code, done
+    assert "Traceback" not in done.stderr and "bug" not in done.stderr
+    assert shell("verify").code == 0
 
 
 def test_ctrl_c_ends_with_130_and_one_line(shell: Shell) -> None:

@@ -168,6 +168,11 @@ def test_records_are_aligned_on_a_terminal_and_parted_by_tabs_elsewhere() -> Non
     ]
 
 
+def test_a_table_without_records_has_no_lines() -> None:
+    for width in (None, 30):
+        assert list(columns.lines([], Look(Style(False), width=width), flexible=0)) == []
+
+
 # --- messages ----------------------------------------------------------------------------------
 
 

@@ -12,8 +12,9 @@ from damage import QuickDisk, flip, put, segment_path
 from given import NOWHERE, content, holds_turn, turn
 
 from snapstore.engine import Move
-from snapstore.engines.log import caches
+from snapstore.engines.log import caches, trash
 from snapstore.engines.log.engine import LogEngine
+from snapstore.engines.log.layout import Layout
 from snapstore.errors import Corrupt, DiskError, ObjectMissing
 
 TURNS = 60
@@ -229,6 +230,28 @@ def test_a_writer_does_not_build_on_what_an_index_says_of_bytes_that_changed(roo
         turn(engine, "a", "on top")
     assert damage.value.path == str(log)
     engine.close()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cache/00000001.²-5.idx",
+        "cache/00000001.5-².idx",
+        "log/².seg",
+        "trash/²-1.seg",
+    ],
+)
+def test_a_name_with_digits_that_are_no_number_is_passed_over(
+    root: Path, moves: list[Move], name: str
+) -> None:
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_bytes(b"")
+    engine = LogEngine(root, disk=QuickDisk())
+    check_whole(engine, moves)
+    engine.close()
+    layout = Layout(root)
+    trash.empty_trash(layout, QuickDisk(), before=10**18)
+    assert all(layout.segment(number).exists() for number in layout.segments_on_disk())
 
 
 def test_a_read_only_store_is_read_without_them(root: Path, moves: list[Move]) -> None:

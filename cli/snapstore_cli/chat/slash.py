@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -147,7 +148,7 @@ NAMES = tuple(f"/{name}" for name in (*SLASH, "quit"))
 def _number(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise InvalidInput(f"{text!r} is no number")
-    return int(text)
+    return min(int(text), sys.maxsize)
 
 
 def _value(key: str, written: str) -> object:

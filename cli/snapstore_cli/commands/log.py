@@ -14,6 +14,7 @@ from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.documents import Names
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.limits import MOST
 from snapstore_cli.render import graph, turns
 from snapstore_cli.render.style import Look
 
@@ -22,7 +23,7 @@ from snapstore_cli.render.style import Look
 @click.argument("rev", required=False)
 @click.option("--graph", "as_graph", is_flag=True, help="Draw where lines fork.")
 @click.option("--all", "every", is_flag=True, help="The turns of all sessions and tags.")
-@click.option("-n", "most", type=click.IntRange(min=0), metavar="N", help="At most N turns.")
+@click.option("-n", "most", type=MOST, metavar="N", help="At most N turns.")
 @click.option("--oneline", is_flag=True, help="Only id and label.")
 @click.option("--grep", metavar="TEXT", help="Turns whose label or new messages hold this text.")
 @click.option("--touched", metavar="PATH", help="Turns that changed this file or directory.")

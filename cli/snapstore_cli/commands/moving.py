@@ -47,7 +47,7 @@ def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool
     back. Files that no turn knows, and ignored ones, stay.
 
     With only one of messages and scratchpad, HEAD moves on to a new turn that has this part as it
-    was at REV and the other as it is now.
+    was at REV and the other as it is now. That does not go together with `files`.
 
     \b
     Examples:
@@ -56,6 +56,7 @@ def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool
       snapstore rewind fix-login@3 --what messages,scratchpad,files
       snapstore rewind fix-login@3 --what messages
     """
+    _refuse_half_with_files(rev, what)
     revision = run.revision(rev)
     target = revision.snapshot
     session = run.acted_on(revision)
@@ -80,9 +81,20 @@ def rewind(run: Invocation, rev: str, what: set[str], dry_run: bool, force: bool
         run.result({**document, "turn": session.turn + 1}, f"{session.name}: {text}{_DRY}")
         return
     else:
-        done = session.restore(target, force=force) if with_files else None
         after = _rewound_in_part(session, target, what)
     _tell(run, session, before, after, done, dry_run=dry_run)
+
+
+def _refuse_half_with_files(rev: str, what: set[str]) -> None:
+    """It would be two moves, a restore and a save, and one undo would take back only half."""
+    missing = _WHOLE - what
+    if _FILES in what and len(missing) == 1:
+        kept, (other,) = (what - {_FILES}).pop(), missing
+        raise click.UsageError(
+            f"{kept} and files do not go back together without {other}: add {other} to --what, "
+            f"or take two steps: `snapstore restore {rev}`, then "
+            f"`snapstore rewind {rev} --what {kept}`"
+        )
 
 
 def _rewound_in_part(session: Session, target: Snapshot, what: set[str]) -> Snapshot:

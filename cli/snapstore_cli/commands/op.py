@@ -10,10 +10,12 @@ import click
 
 from snapstore import Store, refs
 from snapstore.engine import Move
+from snapstore.times import moment
 from snapstore_cli import documents
 from snapstore_cli.command import Group
 from snapstore_cli.invocation import Invocation
-from snapstore_cli.render import columns, moves, words
+from snapstore_cli.limits import MOST
+from snapstore_cli.render import columns, moves
 from snapstore_cli.render.moves import Step
 
 
@@ -28,7 +30,7 @@ def op() -> None:
 
 
 @op.command("log")
-@click.option("-n", "most", type=click.IntRange(min=0), metavar="N", help="At most N moves.")
+@click.option("-n", "most", type=MOST, metavar="N", help="At most N moves.")
 @click.pass_obj
 def op_log(run: Invocation, most: int | None) -> None:
     """Every move of every ref, newest first; with -s, those of one session.

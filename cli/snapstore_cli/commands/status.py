@@ -74,7 +74,8 @@ def _lines(
     names = ", ".join(words.one_line(f"{c['name']} ({c['id']})") for c in waiting)
     rows["pending"] = look.style("warning", f"no result yet for {names}") if waiting else ""
     by_itself = (refs.CURRENT, refs.CAPTURES)
-    last = next((m for m in run.store.engine.reflog() if not m.ref.startswith(by_itself)), None)
+    moved = refs.moves_before_damage(run.store.engine)
+    last = next((move for move in moved if not move.ref.startswith(by_itself)), None)
     rows["last move"] = moves.sentence(last, look) if last else ""
     failed = "; ".join(pushing.told(*one) for one in pushing.failed(run.store))
     rows["push"] = look.style("warning", words.one_line(failed)) if failed else ""

@@ -37,6 +37,8 @@ def lines(
 def _make_room(table: list[list[Cell]], at: int, width: int) -> None:
     """Cut the field ``at`` of each record so that the others fit, but for the last: it may hold a
     text of any length, of which a beginning is enough."""
+    if not table:
+        return
     taken = [max(map(words.cells, column)) + 2 for column in _columns(table)]
     others = sum(taken) - sum(taken[at : at + 1]) - sum(taken[at + 1 :][-1:])
     room = max(_LEAST, width - others - min(_LEAST, *taken[-1:]))

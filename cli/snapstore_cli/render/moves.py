@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from snapstore import refs
 from snapstore.engine import Move
+from snapstore.times import moment
 from snapstore_cli.render import words
 from snapstore_cli.render.columns import Cell
 from snapstore_cli.render.style import Look

@@ -60,6 +60,8 @@ def record_key(directory: str, gen: int) -> str:
 def record_place(key: str) -> tuple[str, int] | None:
     """(directory, gen) of a record's key; None when it is no record's."""
     parts = key.split("/")
-    if len(parts) != 4 or parts[0] != REFS or parts[2] != _LOG or not parts[3].isdigit():
+    if len(parts) != 4 or parts[0] != REFS or parts[2] != _LOG:
+        return None
+    if not (parts[3].isascii() and parts[3].isdecimal()):
         return None
     return parts[1], _LAST - int(parts[3])
