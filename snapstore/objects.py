@@ -81,7 +81,8 @@ class Objects:
     def detach(self, stage: Stage) -> None:
         """A stage is done with; what it held is read from the engine from now on."""
         with self._mutex:
-            self._stages = tuple(other for other in self._stages if other is not stage)
+            stages = self._stages
+            self._stages = tuple(s for s in stages if s is not stage) if len(stages) > 1 else ()
 
 
 @contextmanager

@@ -272,7 +272,7 @@ class Appender:
         start = active.end
         self._write_or_cut_back(data, start)
         if sync:
-            self._or_die(self._disk.sync, self._write_fd)
+            self._sync_or_die()
             active.durable_end = start + len(data)
         moved = [(move.ref, move.gen)] if move else []
         if move:

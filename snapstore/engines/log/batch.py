@@ -341,8 +341,11 @@ class Writer:
             joined,
         ))  # fmt: skip
         blocks.insert(0, smaller(structure, self._fast, COMPRESS_STRUCTURE_FROM))
-        table = struct.pack(f"<{len(blocks)}I", *[len(data) << 2 | codec for codec, data in blocks])
-        body = b"".join((table, *[data for _, data in blocks]))
+        body = bytearray()
+        for codec, data in blocks:
+            body += _U32.pack(len(data) << 2 | codec)
+        for _, data in blocks:
+            body += data
         if len(body) > MAX_BODY:
             raise ValueError("a batch this large must be split by the engine")
         head = _HEAD.pack(MAGIC, VERSION, flags | narrow, len(blocks), len(lengths), len(body),
