@@ -343,10 +343,10 @@ def test_only_programs_have_a_place_for_sessions(store: Store, tmp_path: Path) -
     [
         ("/home/me/pr_x.y", "-home-me-pr-x-y"),
         ("/日本", "---"),
-        # Seen with Claude Code 2.1.332:
+        # Cut, and ended with the hash that Claude Code 2.1.332 was seen to use:
         (
-            "/tmp/plan/p_lab/" + "/".join(["long_Ünicode-dir.x" * 5] * 3),
-            "-tmp-plan-p-lab-" + "-".join(["long--nicode-dir-x" * 5] * 3)[:184] + "-i6fc93",
+            "/home/me/projects/" + "/".join(["long_Ünicode-dir.x" * 5] * 3),
+            "-home-me-projects-" + "-".join(["long--nicode-dir-x" * 5] * 3)[:182] + "-vcnp1y",
         ),
     ],
 )
