@@ -12,6 +12,7 @@ from snapstore.errors import Refused
 from snapstore.objects import Objects, Stage
 from snapstore.worktree import statcache
 from snapstore.worktree.capture import Capture, Captured, Limits
+from snapstore.worktree.listing import STAGING
 from snapstore.worktree.local import Local
 from snapstore.worktree.reading import Outbox
 from snapstore.worktree.statcache import StatCache
@@ -38,6 +39,7 @@ class Worktree:
         """
         self._keep_out_of_the_store()
         with self.exclusive():
+            self._refuse_half_restored()
             outbox = Outbox(self._objects.engine if keep else None)
             try:
                 captured = self._capture(stage, outbox, limits)
@@ -46,6 +48,25 @@ class Worktree:
             finally:
                 outbox.close()
         return captured
+
+    def _refuse_half_restored(self) -> None:
+        """What was interrupted here is settled by now, so what is left belongs elsewhere.
+
+        A restore that was killed leaves the files it moved out in a directory of its own. When the
+        tree was moved since, or another store was at work, nobody here can put them back, and a
+        turn without them would look whole.
+        """
+        try:
+            names = [p.name for p in self.root.iterdir()]
+        except OSError:
+            return  # the capture itself says what is wrong
+        left = sorted(name for name in names if name.startswith(os.fsdecode(STAGING)))
+        if left:
+            raise Refused(
+                f"{self.root / left[0]} holds files of a restore that was interrupted",
+                hint="run any command with the store and at the place it was started, which takes "
+                "it back; or move that directory away",
+            )
 
     def _capture(self, stage: Stage, outbox: Outbox, limits: Limits | None) -> Captured:
         own = self.local.identity if self.local else None

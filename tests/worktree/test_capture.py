@@ -124,6 +124,17 @@ def test_a_capture_writes_nothing_into_the_directory(session: Session, work: Pat
     assert (stamps(work), work.stat().st_mtime_ns) == before
 
 
+def test_a_tree_that_another_restore_left_half_way_makes_no_turn(
+    session: Session, work: Path
+) -> None:
+    session.save("whole")
+    (work / ".snapstore-restore-00ff").mkdir()
+    with pytest.raises(Refused, match="restore that was interrupted"):
+        session.save("half")
+    (work / ".snapstore-restore-00ff").rmdir()
+    assert session.save("whole again").turn == 2
+
+
 def test_what_is_saved_again_unchanged_is_no_new_turn(session: Session, work: Path) -> None:
     fill(work, {"a": "x"})
     first = session.save()
