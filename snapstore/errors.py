@@ -56,8 +56,11 @@ class UnsupportedValue(InvalidInput, TypeError):
     """A value is not JSON (nor bytes where these are allowed); ``path`` says where it stands."""
 
     def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
-        super().__init__(f"{path}: {reason}", hint=hint or "store JSON values: dict with str keys, "
-                         "list, str, int, finite float, bool, None")
+        super().__init__(
+            f"{path}: {reason}",
+            hint=hint
+            or "store JSON values: dict with str keys, list, str, int, finite float, bool, None",
+        )
         self.path = path
         self.reason = reason
 

@@ -378,9 +378,7 @@ def open_store(
     return Store(engine, clock=clock, local=local)
 
 
-def _object_store(
-    url: str, cache: str | Path | bool, options: Mapping[str, str] | None
-) -> Engine:
+def _object_store(url: str, cache: str | Path | bool, options: Mapping[str, str] | None) -> Engine:
     try:
         from snapstore.engines.objectstore.client import Bucket
         from snapstore.engines.objectstore.engine import ObjectStoreEngine

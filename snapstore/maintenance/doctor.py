@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from snapstore.store import Store
 
 
-
 class Sign(NamedTuple):
     """One thing that was looked at."""
 

@@ -168,9 +168,7 @@ class TestImports:
             for k in range(n)
         )
 
-    def test_a_transcript_that_grew_is_recognised_after_a_collection(
-        self, store: Store
-    ) -> None:
+    def test_a_transcript_that_grew_is_recognised_after_a_collection(self, store: Store) -> None:
         import_transcript(store, formats.read(self.rows(4), "talk.jsonl"), source="/talk.jsonl")
         name = store.sessions()[0].name
         saved(store, name, "said here", "and here")
@@ -316,7 +314,5 @@ class CollectedStore(RuleBasedStateMachine):
         assert self.one.verify() == []
 
 
-CollectedStore.TestCase.settings = settings(
-    max_examples=15, stateful_step_count=20, deadline=None
-)
+CollectedStore.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
 TestAnyCourse = CollectedStore.TestCase

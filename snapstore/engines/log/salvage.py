@@ -85,9 +85,7 @@ class Salvage(Rewrite):
         layout, disk, log = self._layout, self._disk, self._log
         whole = {s.number for s in log.segments} - hurt
         self._require_space(whole)
-        packer = Packer(
-            layout, disk, max(layout.segments_on_disk()) + 1, seal_at=self._seal_at
-        )
+        packer = Packer(layout, disk, max(layout.segments_on_disk()) + 1, seal_at=self._seal_at)
         for segment in log.segments:
             if segment.number in hurt:
                 self._pack(packer, segment)

@@ -14,9 +14,7 @@ from snapstore.disk import Disk
 from snapstore.engines.log.layout import UNFINISHED, Layout
 
 
-def set_aside(
-    layout: Layout, disk: Disk, numbers: Iterable[int], folder: Path, now: int
-) -> None:
+def set_aside(layout: Layout, disk: Disk, numbers: Iterable[int], folder: Path, now: int) -> None:
     """Move segments to a folder; now is in microseconds since the epoch. The lock must be held."""
     disk.make_dir(folder)
     for number in numbers:
