@@ -26,7 +26,7 @@ from snapstore.errors import DiskError, Locked, SnapstoreError
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows has no flock; msvcrt would go here
+except ImportError:  # pragma: no cover - not on Windows, where a store can be read and not locked
     fcntl = None  # type: ignore[assignment]
 
 TEMP_SUFFIX = ".tmp"
