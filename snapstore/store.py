@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from snapstore.errors import (
     StoreNotFound,
     UnsupportedFormat,
 )
-from snapstore.names import valid_name
+from snapstore.names import numbered, valid_name
 from snapstore.objects import Objects
 from snapstore.session import Session
 from snapstore.snapshot import Snapshot
@@ -201,9 +200,7 @@ class Store:
 
     def free_names(self, name: str) -> Iterator[str]:
         """name+1, name+2, ...: those that are not taken."""
-        for n in count(1):
-            suffix = f"+{n}"
-            candidate = name[: 200 - len(suffix)] + suffix
+        for candidate in numbered(name):
             if self.engine.tip(refs.SESSIONS + candidate) is None:
                 yield candidate
 

@@ -287,9 +287,9 @@ class Batch:
             raise _bad("a record reaches past its block", self.where)
         return whole[start : start + length]
 
-    def object(self, slot: int) -> Obj:
-        """The object in a slot."""
-        return Obj(self.id_at(slot), self.kinds[slot], self.payload(slot))
+    def object(self, slot: int, object_id: bytes | None = None) -> Obj:
+        """The object in a slot; its id need not be computed again where it is known."""
+        return Obj(object_id or self.id_at(slot), self.kinds[slot], self.payload(slot))
 
     def payloads(self, kind: int) -> list[bytes]:
         """The payloads of all records of a kind that is no object."""

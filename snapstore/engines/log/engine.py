@@ -172,7 +172,7 @@ class LogEngine:
         with self._mutex:
             self._usable()
             opened, slot = self._log.locate(object_id)
-            return opened.object(slot)
+            return opened.object(slot, object_id)
 
     def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
         """See ``snapstore.engine.Engine.read_many``."""
