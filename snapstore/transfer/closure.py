@@ -113,7 +113,6 @@ def _of_record(record: Record) -> Iterator[Link]:
     yield from _linked(Type.PAGE, record.rows)
     yield from _linked(Type.MAP, record.scratchpad)
     yield from _linked(Type.MAP, record.state)
-    yield from _linked(Type.MAP, record.state)
     yield from _linked(Type.TREE, record.files)
 
 
