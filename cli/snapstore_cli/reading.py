@@ -105,11 +105,11 @@ class Reader:
         if self._name is not None or self._without_secrets:
             raise InvalidInput(f"{path} holds threads: they come in as they are called")
         return [
-            self._thread(found.session, found.added > 0, path)
+            self._thread(found.session, found.added, path)
             for found in import_sqlite(self._store, path)
         ]
 
-    def _thread(self, name: str, created: bool, path: Path) -> Imported:
+    def _thread(self, name: str, added: int, path: Path) -> Imported:
         session = self._store.session(name)
         return Imported(
             name=name,
@@ -119,7 +119,8 @@ class Reader:
             messages=len(session.history),
             branches=1,
             warnings=(),
-            created=created,
+            created=added > 0,
+            added=added,
         )
 
     def _arrived(self, one: Carried, path: Path) -> Imported:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from snapstore import refs
 from snapstore.engine import Update
-from snapstore.errors import Corrupt, InvalidInput, NotFound, RefMoved, Refused
+from snapstore.errors import InvalidInput, NotFound, RefMoved, Refused
 from snapstore.frozen import thaw
 from snapstore.integrations.names import session_name
 from snapstore.integrations.opening import open_place
-from snapstore.integrations.questions import ConversationTurn, end_of, label, turns
+from snapstore.integrations.questions import DAMAGE, ConversationTurn, end_of, label, turns
 from snapstore.objects import Stage
 from snapstore.session import Session
 from snapstore.store import Store
@@ -92,9 +92,7 @@ class SnapstoreSession:
         self._check_open()
         if items:
             added = [_as_json(item) for item in items]
-            await self._shielded(
-                lambda: self._change(lambda session: session.history.extend(added))
-            )
+            await self._shielded(lambda: self._change(lambda s: s.history.extend(added), added))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item off; None when there is none. Damaged items are passed over."""
@@ -115,7 +113,7 @@ class SnapstoreSession:
 
     async def turns(self) -> list[ConversationTurn]:
         """The turns of the conversation on this branch."""
-        return await self._run(lambda: turns(list(self._session().history)))
+        return await self._run(lambda: turns(_in_place(self._session())))
 
     async def rewind(self, turn: int) -> None:
         """Go back to where this turn of the conversation ended; 0 is before the first.
@@ -125,7 +123,7 @@ class SnapstoreSession:
 
         def rewound() -> None:
             session = self._session()
-            end = end_of(list(session.history), turn)
+            end = end_of(_in_place(session), turn)
             saved = _turn_of_length(session, end)
             if saved is not None:
                 session.rewind(saved)
@@ -143,7 +141,7 @@ class SnapstoreSession:
 
         def forked() -> None:
             session = self._session()
-            end = None if at is None else end_of(list(session.history), at)
+            end = None if at is None else end_of(_in_place(session), at)
             saved = None if end is None else _turn_of_length(session, end)
             branch = session.fork(self._branch_session(name), at=saved)
             if end is not None and saved is None:
@@ -197,7 +195,7 @@ class SnapstoreSession:
             kept = len(session.history)
             while kept and not popped:
                 kept -= 1
-                with contextlib.suppress(Corrupt):
+                with contextlib.suppress(*DAMAGE):
                     popped.append(thaw(session.history[kept]))
             if popped and validate is not None:
                 validate(popped[0])
@@ -263,15 +261,22 @@ class SnapstoreSession:
             raise Refused(f"every session has a branch {MAIN}", hint="choose another name")
         return session_name(f"{self.session_id}/{name}")
 
-    def _change(self, change: Callable[[Session], None]) -> None:
-        """Change the session and save it, upon what others may have saved meanwhile."""
+    def _change(self, change: Callable[[Session], None], added: Sequence[Any] = ()) -> None:
+        """Change the session and save it, upon what others may have saved meanwhile.
+
+        Added is what comes to its end, when that is all that changes: then the last question is
+        among these, or else the one that the turn before was called by.
+        """
         while True:
             session = self._session()
             change(session)
             if not session.unsaved or (session.head is None and not session.history):
                 return
+            asked = label(added or session.history)
+            if asked is None and added and session.head is not None:
+                asked = session.head.label
             with contextlib.suppress(RefMoved):
-                session.save(label(session.history))
+                session.save(asked or "")
                 return
 
     def _check_open(self) -> None:
@@ -349,8 +354,22 @@ def _last(session: Session, limit: int | None) -> list[TResponseInputItem]:
     try:
         whole = session.history[:] if limit is None else session.history[-limit:]
         return [thaw(item) for item in whole]
-    except Corrupt:
+    except DAMAGE:
         return _undamaged(session, limit)
+
+
+def _in_place(session: Session) -> list[Any]:
+    """The items, None for one that is damaged."""
+    try:
+        return session.history[:]
+    except DAMAGE:
+        return [_item(session, at) for at in range(len(session.history))]
+
+
+def _item(session: Session, at: int) -> Any:
+    with contextlib.suppress(*DAMAGE):
+        return session.history[at]
+    return None
 
 
 def _undamaged(session: Session, limit: int | None) -> list[TResponseInputItem]:
@@ -359,7 +378,7 @@ def _undamaged(session: Session, limit: int | None) -> list[TResponseInputItem]:
     for at in range(len(session.history) - 1, -1, -1):
         if limit is not None and len(found) == limit:
             break
-        with contextlib.suppress(Corrupt):
+        with contextlib.suppress(*DAMAGE):
             found.append(thaw(session.history[at]))
     return found[::-1]
 

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -75,6 +75,8 @@ class SnapstoreConversationStore(ConversationStore):
         """A conversation store on a store that is open."""
         self.store = store
         self._lines: dict[str, _Line] = {}
+        self._asked = refs.SESSIONS
+        """The ref of the conversation that was asked for last."""
         self._lock = threading.RLock()
 
     # --- the primitives ---------------------------------------------------------------------------
@@ -143,7 +145,8 @@ class SnapstoreConversationStore(ConversationStore):
     # --- records ----------------------------------------------------------------------------------
 
     def _tip(self, conversation_id: str) -> Move | None:
-        return refs.live(self.store.engine, refs.SESSIONS + session_name(conversation_id))
+        self._asked = refs.SESSIONS + session_name(conversation_id)
+        return refs.live(self.store.engine, self._asked)
 
     def _record(self, tip: Move | None, conversation_id: str) -> ConversationRecord | None:
         """The record that a session stands on; None when it is no conversation."""
@@ -226,22 +229,34 @@ class SnapstoreConversationStore(ConversationStore):
     # --- entries ----------------------------------------------------------------------------------
 
     def _known(self, entry_id: str) -> _Spot:
-        self._follow()
-        for line in self._lines.values():
-            if entry_id in line.entries:
-                return line.entries[entry_id]
+        """Where an entry is. It is looked for in the conversation that was asked for last and where
+        it has been before; in all the others, of which there may be many, only then."""
+        likely = [ref for ref, line in self._lines.items() if entry_id in line.entries]
+        for ref in [self._asked, *likely]:
+            tip = refs.live(self.store.engine, ref)
+            spot = self._followed(ref, tip.new if tip else None).get(entry_id)
+            if spot is not None:
+                return spot
+        heads = {tip.ref: tip.new for tip in self.store.engine.tips(refs.SESSIONS)}
+        for ref in [*heads, *(self._lines.keys() - heads.keys())]:
+            spot = self._followed(ref, heads.get(ref)).get(entry_id)
+            if spot is not None:
+                return spot
         raise LookupError(f"no conversation has an entry {entry_id}")
 
-    def _follow(self) -> None:
-        """Know the entries of all conversations as they are now, without reading any again."""
-        tips = {tip.ref: tip.new for tip in self.store.engine.tips(refs.SESSIONS) if tip.new}
-        for gone in self._lines.keys() - tips.keys():
-            del self._lines[gone]
-        for ref, head in tips.items():
-            line = self._lines.get(ref)
-            if line is None or not self._goes_on(line.head, head):
-                line = self._lines[ref] = _Line(None)
-            self._read_line(line, head)
+    def _followed(self, ref: str, head: bytes | None) -> Mapping[str, _Spot]:
+        """The entries of a conversation as it is now, none when it has ended.
+
+        Those that are known from before are not read again.
+        """
+        if head is None:
+            self._lines.pop(ref, None)
+            return {}
+        line = self._lines.get(ref)
+        if line is None or not self._goes_on(line.head, head):
+            line = self._lines[ref] = _Line(None)
+        self._read_line(line, head)
+        return line.entries
 
     def _goes_on(self, old: bytes | None, new: bytes) -> bool:
         try:

@@ -6,13 +6,17 @@ user's, too.)
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from snapstore.errors import NotFound
+from snapstore.errors import Corrupt, NotFound, ObjectMissing
 from snapstore.frozen import thaw
+
+DAMAGE = (Corrupt, ObjectMissing)
+"""What reading an item raises that is not there as it was."""
 
 _TOOL_OUTPUTS = ("tool_result", "function_call_output")
 
@@ -60,11 +64,16 @@ def end_of(items: Sequence[Any], turn: int) -> int:
     return borders[turn]
 
 
-def label(history: Sequence[Any]) -> str:
-    """The first words of the last question."""
-    for item in reversed(history):
-        if is_question(item):
-            content = item.get("content")
-            text = content if isinstance(content, str) else ""
-            return " ".join(text.split())[:60]
-    return ""
+def label(items: Sequence[Any]) -> str | None:
+    """The first words of the last question; None when there is none. Damaged items are passed over.
+
+    Items are looked at one by one from the end: it is among the last, and each may cost a read.
+    """
+    for at in range(len(items) - 1, -1, -1):
+        with contextlib.suppress(*DAMAGE):
+            item = items[at]
+            if is_question(item):
+                content = item.get("content")
+                text = content if isinstance(content, str) else ""
+                return " ".join(text.split())[:60]
+    return None

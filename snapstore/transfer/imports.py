@@ -76,6 +76,8 @@ class Imported:
     warnings: tuple[str, ...]
     created: bool
     """Whether anything was written."""
+    added: int | None = None
+    """How many turns were written, where each was a move of its own; None elsewhere."""
 
 
 def import_transcript(

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.workload import Message, clock, median, scratch, turn
+from tests.benchmarks.workload import Message, bytes_in, clock, median, scratch, turn
 
 WINDOW = 20
 
@@ -293,6 +293,10 @@ class AgentsOnSnapstore(AgentsSession):
         self.loop = asyncio.new_event_loop()
         self.session: Any = SnapstoreSession("s", root / "store")
 
+    def fork(self, number: int) -> bool:
+        self.loop.run_until_complete(self.session.fork("fork", at=number))
+        return True
+
 
 PEERS: dict[str, type[Peer]] = {
     "snapstore": Snapstore,
@@ -330,26 +334,21 @@ def measure(key: str, turns: int) -> dict[str, Any]:
             times.append(clock(partial(peer.save, number, new, whole)))
         load = min(clock(lambda: peer.load()) for _ in range(3))
         assert peer.load() == len(whole)
-        before = _allocated(root)
+        before = bytes_in(root)
         forked: list[bool] = []
         fork = clock(lambda: forked.append(peer.fork(turns // 2)))
-        grew = _allocated(root) - before
+        grew = bytes_in(root) - before
         peer.close()
         marks = (100, turns // 2, turns)
         return {
             "name": peer.name,
             "rewindable": peer.rewindable,
             "saves": [median(times[max(0, mark - WINDOW) : mark]) * 1e3 for mark in marks],
-            "disk": _allocated(root),
+            "disk": bytes_in(root),
             "raw": raw,
             "load": load * 1e3,
             "fork": [fork * 1e3, grew] if forked[0] else None,
         }
-
-
-def _allocated(root: Path) -> int:
-    files = [p for p in root.rglob("*") if p.is_file() and "cache" not in p.parts]
-    return sum(p.stat().st_size for p in files)
 
 
 def _row(result: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -115,6 +117,21 @@ def test_importing_again_brings_in_what_is_new(store: snapstore.Store, file: Pat
     add(file, "2", "1", checkpoint("2", n=2))
     assert [found.added for found in import_sqlite(store, file)] == [1]
     assert Threads(store).keys("t") == [Key("", "2"), Key("", "1")]
+
+
+def test_the_command_says_how_much_came_in(tmp_path: Path, file: Path) -> None:
+    def said() -> str:
+        command = [sys.executable, "-m", "snapstore_cli", "--store", str(tmp_path / "s"), "import"]
+        done = subprocess.run([*command, str(file)], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    add(file, "1", None, checkpoint("1", n=1))
+    add(file, "2", "1", checkpoint("2", n=2))
+    assert "\tnew\t" in said()
+    add(file, "3", "2", checkpoint("3", n=3))
+    add(file, "4", "3", checkpoint("4", n=4))
+    assert "\t2 new turns\t" in said()
+    assert "\tunchanged\t" in said()
 
 
 def test_encrypted_checkpoints_stay_whole(store: snapstore.Store, file: Path) -> None:

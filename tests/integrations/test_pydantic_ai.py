@@ -266,6 +266,36 @@ def test_another_object_sees_what_was_saved(store: snapstore.Store) -> None:
     assert run(first.load("c")).messages == [asked("q"), said("a")]
 
 
+def test_other_conversations_are_not_looked_at(
+    store: snapstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        run(SnapstoreConversationStore(store).save(conversation(name, asked(name))))
+
+    def tips(prefix: str = "") -> Any:
+        raise AssertionError("all refs were asked for")
+
+    monkeypatch.setattr(store.engine, "tips", tips)
+    conversations = SnapstoreConversationStore(store)
+    going_on = run(conversations.load("b"))
+    going_on.messages.append(said("1"))
+    entry = run(conversations.save(going_on))[0]
+    assert run(conversations.read_entry(entry.id)) == entry
+    forked = run(conversations.fork("b", at=1, new_conversation_id="d"))
+    assert run(conversations.load("d")).messages == forked.messages == [asked("b")]
+
+
+def test_an_entry_is_found_wherever_it_is(store: snapstore.Store) -> None:
+    first, second = SnapstoreConversationStore(store), SnapstoreConversationStore(store)
+    entry = run(first.save(conversation("c", asked("q"))))[0]
+    assert run(second.read_entry(entry.id)) == entry
+    store.rename("c", "d")
+    assert run(second.read_entry(entry.id)) == entry
+    store.delete("d")
+    with pytest.raises(LookupError):
+        run(second.read_entry(entry.id))
+
+
 def test_a_rewound_session_is_the_conversation_of_then(store: snapstore.Store) -> None:
     conversations = SnapstoreConversationStore(store)
     going_on = conversation("c", asked("one"))

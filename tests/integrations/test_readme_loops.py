@@ -60,7 +60,8 @@ def test_the_loop_runs_and_its_turns_are_there(
 ) -> None:
     pytest.importorskip(NEEDS[session], reason=f"{NEEDS[session]} is not installed")
     loop = loops()[list(NEEDS).index(session)]
-    assert len(loop.strip().splitlines()) <= 14
+    said = [line for line in loop.splitlines() if line and not line.startswith(("import", "from"))]
+    assert len(said) <= 10
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
     names = models(session)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -67,6 +68,7 @@ class _Outcome:
     is_flag=True,
     help="Take keys and passwords out of transcripts first.",
 )
+@click.option("--force", is_flag=True, help="Look through a whole home or disk, too.")
 @click.pass_obj
 def import_(
     run: Invocation,
@@ -74,6 +76,7 @@ def import_(
     name: str | None,
     since: str | None,
     without_secrets: bool,
+    force: bool,
 ) -> None:
     """Import sessions of Claude Code and Codex, plain messages as JSON or JSON Lines, and bundles.
 
@@ -105,7 +108,8 @@ def import_(
       snapstore import session.jsonl --json | jq '.sessions[].warnings'
       snapstore import fix-login.bundle
     """
-    found = sources(paths, moment(since, datetime.now(UTC)) if since else None)
+    since_then = moment(since, datetime.now(UTC)) if since else None
+    found = sources(paths, since_then, force=force)
     if name is not None:
         valid_name(name)
         if len(found) > 1:
@@ -185,7 +189,7 @@ def _tell(run: Invocation, outcome: _Outcome) -> None:
     if run.out.json:
         # Of nothing but failures an error is all that is said.
         if outcome.imported or outcome.skipped or not outcome.failed:
-            sessions = [asdict(imported) for imported in outcome.imported]
+            sessions = [_as_json(imported) for imported in outcome.imported]
             passed_over = [asdict(skipped) for skipped in outcome.skipped]
             run.out.document({"sessions": sessions, "skipped": passed_over})
         return
@@ -219,6 +223,10 @@ def _cells(run: Invocation, imported: Imported) -> list[Cell]:
     ]
 
 
+def _as_json(imported: Imported) -> dict[str, Any]:
+    return {name: value for name, value in asdict(imported).items() if value is not None}
+
+
 def _messages(run: Invocation, imported: Imported) -> str:
     """How many messages there are; after a compaction HEAD holds fewer than its turns brought."""
     told = words.count(imported.messages, "message")
@@ -231,6 +239,9 @@ def _messages(run: Invocation, imported: Imported) -> str:
 
 def _news(run: Invocation, imported: Imported) -> str:
     """What an import that wrote something brought: a session, or more turns of one."""
+    if imported.added is not None:
+        new = imported.added == imported.turns
+        return "new" if new else words.count(imported.added, "new turn")
     engine, ref = run.store.engine, refs.SESSIONS + imported.name
     tip = engine.tip(ref)
     before = engine.move(ref, tip.gen - 1) if tip and tip.gen > 1 else None
