@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from snapstore.errors import DiskError, Locked, SnapstoreError
+from snapstore.plainfile import open_plain
 
 try:
     import fcntl
@@ -44,10 +45,10 @@ class Disk:
     # --- appending to a log -----------------------------------------------------------------------
 
     def open(self, path: Path, *, writable: bool) -> int:
-        """A descriptor of an existing file. The caller closes it with ``os.close``."""
-        flags = os.O_RDWR if writable else os.O_RDONLY
+        """A descriptor of an existing file. The caller closes it with ``os.close``. Raises Corrupt
+        for what is no plain file."""
         try:
-            return os.open(path, flags | os.O_CLOEXEC)
+            return open_plain(path, writable=writable)
         except OSError as error:
             raise _refused(f"opening {path}", error) from error
 

@@ -44,6 +44,10 @@ class Obj(NamedTuple):
     payload: bytes
 
 
+AGAIN = "again"
+"""In the info of a move that only repeats the one before it: an engine had to write that anew."""
+
+
 class Move(NamedTuple):
     """One move of one ref. The moves of a ref, in order of gen, are its reflog."""
 
@@ -96,6 +100,15 @@ class Stats(NamedTuple):
     """Bytes on disk (or in memory), indexes and caches not counted."""
 
 
+class Touch(NamedTuple):
+    """Turns of the line that a ref leads to."""
+
+    ref: str
+    first: int
+    last: int
+    """Both included; 0 when the head itself cannot be read, so that all of the line is touched."""
+
+
 class Problem(NamedTuple):
     """One thing that verification found."""
 
@@ -106,6 +119,10 @@ class Problem(NamedTuple):
     message: str
     harmless: bool = False
     """True for what costs nothing that was acknowledged, such as a torn tail."""
+    touches: tuple[Touch, ...] = ()
+    """The turns that are not whole for it; where no ref leads to any, where one led before."""
+    position: int | None = None
+    """The position of the message in the history of these turns, when it is about one."""
 
 
 Progress = Callable[[int, int], None]

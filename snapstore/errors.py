@@ -6,6 +6,7 @@ a program need not read the text. Exit codes and rendering belong to the command
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 
@@ -157,13 +158,32 @@ class UnsupportedFormat(SnapstoreError):
     hint = "use a newer snapstore"
 
 
+_FULL = "free some space, then repeat; nothing was lost"
+_DENIED = "see whose it is and what its mode allows (`ls -ld`), then repeat; nothing was lost"
+_NO_WAY = "see what stands there; a directory on the way is missing or is none"
+_HINTS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "the file system or a limit (`ulimit -f`) allows no larger file; nothing was lost",
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.EROFS: "it lies on a file system that is mounted read-only; nothing was lost",
+    errno.ENOENT: _NO_WAY,
+    errno.ENOTDIR: _NO_WAY,
+    errno.EISDIR: _NO_WAY,
+    errno.EMFILE: "too many files are open (`ulimit -n`); close some, then repeat",
+    errno.ENFILE: "too many files are open on this machine; close some, then repeat",
+}
+"""What to do about what the operating system said."""
+
+
 class DiskError(SnapstoreError, OSError):
     """The operating system refused a write (disk full, I/O error); the store is as it was."""
 
-    hint = "free some space or look after the disk, then repeat; nothing was lost"
+    hint = "look after the disk, then repeat; nothing was lost"
 
     def __init__(self, message: str, errno: int | None = None, *, hint: str = "") -> None:
-        SnapstoreError.__init__(self, message, hint=hint)
+        SnapstoreError.__init__(self, message, hint=hint or _HINTS.get(errno or 0, ""))
         self.errno = errno
 
 

@@ -28,6 +28,17 @@ def links(objects: Sequence[Obj], named: Collection[bytes] = ()) -> set[bytes]:
     Nothing is found in what does not decode: whether it is sound is judged by who follows a link.
     """
     by_id = {o.id: o for o in objects}
+    found, pages = links_and_pages(objects, named)
+    for page in pages:
+        if page in by_id:
+            found.update(_parts(by_id[page]))
+    return found
+
+
+def links_and_pages(
+    objects: Sequence[Obj], named: Collection[bytes] = ()
+) -> tuple[set[bytes], list[bytes]]:
+    """As links, without what pages refer to; and which of these ids are pages."""
     found: set[bytes] = set()
     pages: list[bytes | None] = []
     for o in objects:
@@ -35,10 +46,7 @@ def links(objects: Sequence[Obj], named: Collection[bytes] = ()) -> set[bytes]:
             found.update(_linked(o, named, pages))
         except Corrupt:
             continue
-    for page in pages:
-        if page in by_id:
-            found.update(_parts(by_id[page]))
-    return found
+    return found, [page for page in pages if page is not None]
 
 
 def _linked(o: Obj, named: Collection[bytes], pages: list[bytes | None]) -> Iterator[bytes]:

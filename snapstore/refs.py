@@ -18,11 +18,21 @@ whichever of the two names is given, as long as neither was used for something e
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from snapstore.engine import Engine, Move, Update
-from snapstore.errors import Corrupt, NotFound, NothingToDo, Refused, UnsupportedFormat
+from snapstore.engine import AGAIN, Engine, Move, Update
+from snapstore.errors import (
+    Corrupt,
+    NotFound,
+    NothingToDo,
+    Refused,
+    SnapstoreError,
+    UnsupportedFormat,
+)
+
+UNREADABLE = (Corrupt, UnsupportedFormat)
+"""What reading damaged bytes raises: they may even look like another format."""
 
 SESSIONS = "sessions/"
 TAGS = "tags/"
@@ -226,19 +236,54 @@ def before(engine: Engine, move: Move) -> Move | None:
 def moves_before_damage(engine: Engine) -> Iterator[Move]:
     """The moves of all refs, newest first, up to one that cannot be read: for who only wants to
     know what happened lately, and must not fail over what happened long ago."""
-    with contextlib.suppress(Corrupt, UnsupportedFormat):
+    with contextlib.suppress(*UNREADABLE):
         yield from engine.reflog()
+
+
+def moves_around_damage(engine: Engine, met: Callable[[SnapstoreError], None]) -> Iterator[Move]:
+    """The moves of all refs that can be read, newest first; met is called with what hides others.
+
+    The reflog ends where it is damaged. What stands before that is looked up by its number.
+    """
+    oldest: dict[str, int] = {}
+    try:
+        for move in engine.reflog():
+            oldest[move.ref] = move.gen
+            yield move
+    except UNREADABLE as error:
+        met(error)
+        earlier = list(_moves_before(engine, oldest, met))
+        yield from sorted(earlier, key=lambda move: move.time, reverse=True)
+
+
+def _moves_before(
+    engine: Engine, oldest: Mapping[str, int], met: Callable[[SnapstoreError], None]
+) -> Iterator[Move]:
+    try:
+        tips = list(engine.tips())
+    except UNREADABLE as error:
+        met(error)
+        return
+    for tip in tips:
+        for gen in range(oldest.get(tip.ref, tip.gen + 1) - 1, 0, -1):
+            try:
+                move = engine.move(tip.ref, gen)
+            except UNREADABLE as error:
+                met(error)
+                continue
+            if move is not None:
+                yield move
 
 
 def was_at(engine: Engine, ref: str, back: int) -> Move | None:
     """Where a ref was so many moves ago, through renames; None when it was nowhere."""
     move = engine.tip(ref)
     while move is not None and back > 0:
-        if move.op == "rename" and "from_ref" in move.info:
+        back -= AGAIN not in move.info
+        if move.op == "rename" and "from_ref" in move.info and AGAIN not in move.info:
             move = engine.move(move.info["from_ref"], move.info["from_gen"])
         else:
             move = engine.move(move.ref, move.gen - 1)
-        back -= 1
     return move
 
 

@@ -61,13 +61,20 @@ class Store:
     """Sessions over an engine. Several threads may use one store."""
 
     def __init__(
-        self, engine: Engine, *, clock: Callable[[], int] = now, local: Local | None = None
+        self,
+        engine: Engine,
+        *,
+        clock: Callable[[], int] = now,
+        local: Local | None = None,
+        here: Local | None = None,
     ) -> None:
-        """A store over an engine; local is its directory on this machine, if it has one."""
+        """A store over an engine; local is its directory on this machine, if it has one, and here
+        where this machine keeps what is its own of a store that others use too."""
         self.engine = engine
         self.clock = clock
         self.objects = Objects(engine)
         self.local = local
+        self.here = here or local
         self._worktrees: dict[Path, Worktree] = {}
         self._leases: Leases | None = None
 
@@ -208,7 +215,7 @@ class Store:
         """The directory of this absolute path, as this store captures it."""
         from snapstore.worktree.directory import Worktree
 
-        return self._worktrees.setdefault(root, Worktree(self.objects, root, self.local))
+        return self._worktrees.setdefault(root, Worktree(self.objects, root, self.here))
 
     # --- the current session ----------------------------------------------------------------------
 
@@ -309,8 +316,8 @@ class Store:
     def verify(
         self, progress: Progress | None = None, *, quick: bool = False, share: float = 1.0
     ) -> list[Problem]:
-        """Check every byte and every link; the problems, none when all is well. Quick: the links
-        only. Share: of the bytes, a random part this large."""
+        """Check every byte and every link; the problems with the turns that they touch, none when
+        all is well. Quick: the links only. Share: of the bytes, a random part this large."""
         from snapstore.maintenance.verify import verify
 
         return list(verify(self, progress, quick=quick, share=share))
@@ -328,11 +335,11 @@ class Store:
 
         return collect(self, apply=apply, grace=REFLOG if grace is None else grace)
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, progress: Progress | None = None) -> dict[str, Any]:
         """Counts and sizes: objects, bytes, logical_bytes, sessions, turns."""
         from snapstore.maintenance.stats import stats
 
-        return stats(self)
+        return stats(self, progress)
 
 
 def open_store(
@@ -342,6 +349,7 @@ def open_store(
     durable: bool = True,
     clock: Callable[[], int] = now,
     cache: str | Path | bool = True,
+    state: str | Path | bool = True,
     options: Mapping[str, str] | None = None,
 ) -> Store:
     """Open a store: a directory, ``memory://``, or in an object store ``s3://bucket/prefix``,
@@ -352,9 +360,11 @@ def open_store(
     and bulk loads.
 
     Of an object store, what was fetched is kept in ``cache``: a directory, True for one among the
-    user's caches, False for none. Its credentials and endpoint come from the variables that its
-    provider's own tools read (``AWS_*``, ...); ``options`` (``endpoint``, ``region``,
-    ``access_key_id``, ``secret_access_key``, ...) come before them.
+    user's caches, False for none. What is this machine's own is kept in ``state``, likewise: the
+    current session, and what makes captures quick and lets restores be taken up again. Its
+    credentials and endpoint come from the variables that its provider's own tools read (``AWS_*``,
+    ...); ``options`` (``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``, ...)
+    come before them.
     """
     from snapstore.engines.log.engine import LogEngine
     from snapstore.engines.memory import MemoryEngine
@@ -363,32 +373,16 @@ def open_store(
 
     if str(where).startswith("memory://"):
         return Store(MemoryEngine(), clock=clock)
+    local = here = None
     if "://" in str(where):
-        engine: Engine = _object_store(str(where), cache, options)
-        local = None
+        from snapstore.engines.objectstore.opening import engine_at
+
+        engine: Engine = engine_at(str(where), links, cache, options)
+        here = Local.beside(str(where), state)
     else:
         root = Path(where)
         engine, local = LogEngine(root, durable=durable, links=links), Local(root, durable=durable)
     if not create and not engine.exists():
         engine.close()
         raise StoreNotFound(f"there is no store at {where}")
-    return Store(engine, clock=clock, local=local)
-
-
-def _object_store(url: str, cache: str | Path | bool, options: Mapping[str, str] | None) -> Engine:
-    try:
-        from snapstore.engines.objectstore.client import Bucket
-        from snapstore.engines.objectstore.engine import ObjectStoreEngine
-    except ModuleNotFoundError as error:
-        raise SnapstoreError(
-            f"stores like {url} need the package {error.name}",
-            hint="install it with `pip install 'snapstore[s3]'`",
-        ) from error
-    from snapstore.links import links
-
-    if cache is True:
-        import platformdirs
-
-        cache = platformdirs.user_cache_path("snapstore", appauthor=False) / "packs"
-    folder = Path(cache) if cache else None
-    return ObjectStoreEngine(Bucket.at(url, options), links=links, cache=folder)
+    return Store(engine, clock=clock, local=local, here=here)

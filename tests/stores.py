@@ -13,11 +13,12 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from snapstore import ObjectMissing, Store
-from snapstore.engine import Engine, Move, Obj, Update
+from snapstore.engine import Engine, Move, Obj, Problem, Progress, Update
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.memory import MemoryEngine
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
+from snapstore.engines.sheet import Scanned, Sheet
 from snapstore.links import links
 
 ENGINES = ("memory", "log", "object store")
@@ -57,7 +58,7 @@ class Place:
 
     def lacking(self, *lost: bytes) -> Store:
         """A further handle, to which these objects are missing."""
-        return Store(cast(Engine, Lacking(self.engine(), set(lost))), clock=self.clock)
+        return Store(lacking_engine(self.engine(), set(lost)), clock=self.clock)
 
     def __enter__(self) -> Place:
         return self
@@ -144,3 +145,26 @@ class Lacking(Counting):
 
     def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
         return [self.read(object_id) for object_id in object_ids]
+
+
+class LackingInFiles(Lacking):
+    """The same, of an engine that can be looked through."""
+
+    def scan(self, share: float, progress: Progress | None = None) -> Iterator[Problem | Sheet]:
+        for found in self._engine.scan(share, progress):
+            yield found if isinstance(found, Problem) else self._without_lost(found)
+
+    def _without_lost(self, sheet: Sheet) -> Sheet:
+        left = [at for at, i in enumerate(sheet.ids) if i not in self._lost]
+        return sheet._replace(
+            ids=[sheet.ids[at] for at in left],
+            sizes=[sheet.sizes[at] for at in left],
+            contents=[sheet.contents[at] for at in left] if sheet.contents else [],
+            others=[o for o in sheet.others if o.id not in self._lost],
+        )
+
+
+def lacking_engine(engine: Engine, lost: set[bytes]) -> Engine:
+    """An engine that has lost some of its objects, whatever it is asked for them by."""
+    lacking = LackingInFiles if isinstance(engine, Scanned) else Lacking
+    return cast(Engine, lacking(engine, lost))

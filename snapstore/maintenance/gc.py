@@ -6,17 +6,17 @@ is what was shown, unless something was saved in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from snapstore.engine import Engine
+from snapstore.engine import Engine, Progress
 from snapstore.maintenance.mark import Mark
 from snapstore.maintenance.purge import Discarding
 
 if TYPE_CHECKING:
-    from snapstore.engines.log.rewrite import Dropped, Selection
+    from snapstore.engines.log.selection import Dropped, Selection
     from snapstore.store import Store
 
 REFLOG = timedelta(days=90)
@@ -49,7 +49,9 @@ class Rewriting(Protocol):
     def kind(self, object_id: bytes) -> int:
         """The kind of an object, without reading it."""
 
-    def rewrite(self, selection: Selection, *, now: int, grace: int) -> Dropped:
+    def rewrite(
+        self, selection: Selection, *, now: int, grace: int, progress: Progress | None = None
+    ) -> Dropped:
         """Drop what the selection does not keep; times are in microseconds."""
 
 
@@ -62,18 +64,29 @@ class _Collection(NamedTuple):
 class Collecting(Protocol):
     """An engine that knows by itself what can go."""
 
-    def collect(self, *, apply: bool, grace: float | None) -> _Collection:
-        """Collect, or only say what that would do; grace in seconds."""
+    def collect(
+        self, *, apply: bool, grace: float | None, progress: Progress | None = None
+    ) -> _Collection:
+        """Collect, or only say what that would do; grace in seconds, progress in requests."""
 
 
 def collect(
-    store: Store, *, apply: bool = False, grace: timedelta = REFLOG, now: int | None = None
+    store: Store,
+    *,
+    apply: bool = False,
+    grace: timedelta = REFLOG,
+    now: int | None = None,
+    progress: Progress | None = None,
 ) -> Collected:
     """Let go of what no ref reaches, nor any move younger than grace; with grace 0 no move counts.
 
-    Saves and reads go on meanwhile. Raises Corrupt and ObjectMissing when the store is damaged,
-    DiskError when there is not enough room for the new files beside the old ones, Locked when
-    another collection is under way. In all these cases nothing was changed.
+    Saves and reads go on meanwhile. For an engine with files, progress is told of bytes: looking
+    for what stays counts as one reading of the store, and looking through it, or copying, as
+    another. For an object store it is told of requests.
+
+    Raises Corrupt and ObjectMissing when the store is damaged, DiskError when there is not enough
+    room for the new files beside the old ones, Locked when another collection is under way. In all
+    these cases nothing was let go of.
     """
     engine = store.engine
     if not engine.exists():
@@ -81,28 +94,59 @@ def collect(
     now = store.clock() if now is None else now
     limit = min(grace, timedelta(microseconds=now)) // _MICROSECOND
     if isinstance(engine, Rewriting):
-        mark = Mark(store, now - limit, engine.kind)
+        before = store.engine.stats()
+        halves = _Halves(before.bytes, progress)
+        met = halves.first(before.objects)
+        mark = Mark(store, now - limit, engine.kind, met)
         if not apply:
-            return _shown(mark, engine.catalogue())
-        before = store.engine.stats().bytes
+            return _shown(mark, engine.catalogue(), halves.second, before.objects)
         kept = min(grace, TRASH) // _MICROSECOND
-        dropped = engine.rewrite(mark, now=now, grace=kept)
-        freed = before - store.engine.stats().bytes
+        dropped = engine.rewrite(mark, now=now, grace=kept, progress=halves.second)
+        freed = before.bytes - store.engine.stats().bytes
         return Collected(dropped.objects, dropped.bytes, True, freed)
     if isinstance(engine, Collecting):
-        found = engine.collect(apply=apply, grace=grace.total_seconds() if not grace else None)
+        seconds = grace.total_seconds() if not grace else None
+        found = engine.collect(apply=apply, grace=seconds, progress=progress)
         return Collected(found.objects, found.bytes, apply, 0)
     return _without_files(store, Mark(store, now - limit), apply)
 
 
-def _shown(mark: Mark, catalogue: Iterator[tuple[bytes, int, int]]) -> Collected:
-    mark.renew()
-    gone = {i: length for i, _, length in catalogue if not mark.keeps(i)}
+class _Halves:
+    """Tells of two walks through a store as of one, in bytes, and not too often."""
+
+    def __init__(self, size: int, progress: Progress | None) -> None:
+        self._size = size
+        self._progress = progress
+        self._told = 0
+
+    def first(self, objects: int) -> Callable[[int], None]:
+        """To be called with how many of the objects were met."""
+        return lambda met: self._tell(self._size * min(met, objects) // max(objects, 1))
+
+    def second(self, done: int, total: int) -> None:
+        """So much is done of so much of the second walk."""
+        self._tell(self._size + self._size * done // max(total, 1))
+
+    def _tell(self, done: int) -> None:
+        if self._progress is not None and done - self._told >= self._size // 512:
+            self._told = done
+            self._progress(done, 2 * self._size)
+
+
+def _shown(
+    mark: Mark, catalogue: Iterator[tuple[bytes, int, int]], progress: Progress, objects: int
+) -> Collected:
+    mark.begin()
+    gone: dict[bytes, int] = {}
+    for done, (object_id, _, length) in enumerate(catalogue):
+        if not mark.keeps(object_id):
+            gone[object_id] = length
+        progress(min(done, objects), objects)
     return Collected(len(gone), sum(gone.values()), False, 0)
 
 
 def _without_files(store: Store, mark: Mark, apply: bool) -> Collected:
-    mark.renew()
+    mark.begin()
     engine: Engine = store.engine
     gone = [i for i, _ in engine.ids(b"", 0) if not mark.keeps(i)]
     size = sum(len(engine.read(i).payload) for i in gone)

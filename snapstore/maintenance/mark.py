@@ -16,10 +16,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from snapstore import refs
-from snapstore.engine import Kind, Move
+from snapstore.engine import Kind, Move, Obj
 from snapstore.errors import ObjectMissing, SnapstoreError
+from snapstore.links import links_and_pages
 from snapstore.maintenance.reach import Reach
-from snapstore.model.layout import LAYOUT
+from snapstore.model.layout import LAYOUT, Layout
+from snapstore.model.pages import decode_page, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,42 +32,52 @@ _FACES = ("back", "forth", "files")
 
 
 class Mark:
-    """What stays. Answers what ``engines.log.rewrite.Selection`` asks."""
+    """What stays. Answers what ``engines.log.selection.Selection`` asks."""
 
     def __init__(
-        self, store: Store, since: int, kind: Callable[[bytes], int] | None = None
+        self,
+        store: Store,
+        since: int,
+        kind: Callable[[bytes], int] | None = None,
+        met: Callable[[int], None] | None = None,
     ) -> None:
-        """since: from this time on, in microseconds since the epoch, the reflog counts."""
+        """since: from this time on, in microseconds since the epoch, the reflog counts.
+
+        met is called with how many objects are known to stay, now and then.
+        """
         self._store = store
         self._kind = kind
+        self._met = met or (lambda count: None)
         self._since = since
         self._staying: set[bytes] = set()
         self._tips: dict[str, int] = {}
         self._whole: set[tuple[str, int]] = set()
         self._records: set[tuple[str, int]] = set()
-        self._newest: tuple[str, int] | None = None
         self._seeking: set[str] = set()
 
     # --- what a rewriting asks --------------------------------------------------------------------
 
-    def renew(self) -> Collection[bytes]:
-        """Walk from what was moved since the last time, or from everything the first time.
+    def begin(self) -> None:
+        """Walk from everything that counts.
 
         Raises what makes an object unreadable: behind damage there may be links that nobody can
         follow.
         """
-        fresh = _Further(self._staying)
         reach = Reach(self._store.objects, _give_up, self._kind)
-        reach.seen = fresh
-        first = self._newest is None
-        if first:
-            self._take_tips(reach)
-        for move in self._moves_since():
-            if not first and move.gen > self._tips.get(move.ref, 0):
-                self._tips[move.ref] = move.gen
+        reach.seen = self._staying
+        self._take_tips(reach)
+        for move in self._store.engine.reflog():
             self._judge(move, reach)
-        self._staying |= fresh
-        return fresh
+
+    def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
+        """Take in what was committed since, all of which stays; the ids of others that stay now
+        because of it and would not have before."""
+        self._staying.update(o.id for o in objects)
+        led = self._linked(objects)
+        for move in moves:
+            self._tips[move.ref] = move.gen
+            led.update(self._led_to(move))
+        return self._bring_back(led - self._staying)
 
     def keeps(self, object_id: bytes) -> bool:
         """Whether an object stays."""
@@ -107,16 +119,6 @@ class Mark:
                 self._seeking.add(tip.ref)
                 self._root(tip, reach)
 
-    def _moves_since(self) -> Iterator[Move]:
-        """The moves that were not judged yet, newest first."""
-        judged, self._newest = self._newest, None
-        for move in self._store.engine.reflog():
-            place = move.ref, move.gen
-            self._newest = self._newest or place
-            if place == judged:
-                return
-            yield move
-
     def _judge(self, move: Move, reach: Reach) -> None:
         place = move.ref, move.gen
         counts = move.time >= self._since
@@ -149,6 +151,7 @@ class Mark:
         if move.ref.startswith(refs.OF_SNAPSHOTS) or self._is_snapshot(move.new):
             for turn in reach.line(move.new):
                 reach.visit(turn)
+                self._met(len(self._staying))
         else:
             reach.content(move.new)
 
@@ -157,16 +160,41 @@ class Mark:
             return self._kind(object_id) == Kind.SNAPSHOT
         return self._store.engine.read(object_id).kind == Kind.SNAPSHOT
 
+    # --- what was committed since -----------------------------------------------------------------
 
-class _Further(set[bytes]):
-    """What is met for the first time: what was met before counts as seen and is not in it."""
+    def _bring_back(self, waiting: set[bytes]) -> set[bytes]:
+        """These stay, and all that they lead to."""
+        engine, revived = self._store.engine, set[bytes]()
+        while waiting:
+            there = {i for i in waiting if engine.contains(i)}
+            revived |= there
+            self._staying |= waiting
+            waiting = self._linked(engine.read_many(list(there))) - self._staying
+        return revived
 
-    def __init__(self, before: set[bytes]) -> None:
-        super().__init__()
-        self._before = before
+    def _linked(self, objects: Sequence[Obj]) -> set[bytes]:
+        """What objects refer to, by what they were committed as; no walk could be as quick."""
+        found, pages = links_and_pages(objects)
+        for page in pages:
+            found |= self._parts(page)
+        return found
 
-    def __contains__(self, item: object) -> bool:
-        return item in self._before or super().__contains__(item)
+    def _led_to(self, move: Move) -> Iterator[bytes]:
+        if move.new is not None:
+            yield move.new
+        yield from refs.trees_of(move)
+        if LAYOUT in move.info:
+            layout_id = move.info[LAYOUT]
+            layout = Layout.decode(self._store.objects.content(layout_id), layout_id)
+            yield from (layout_id, *layout.heads, *self._parts(layout.rest))
+            if layout.end is not None:
+                yield layout.end
+
+    def _parts(self, page: bytes | None) -> set[bytes]:
+        """A page of the rows of an import, and what it refers to."""
+        if page is None:
+            return set()
+        return {page, *parts_of(decode_page(self._store.objects.content(page), page))}
 
 
 def _give_up(object_id: bytes, error: SnapstoreError) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from snapstore.engine import Progress
 from snapstore.errors import InvalidInput
 from snapstore.times import moment
 
@@ -39,8 +40,10 @@ class Forgotten:
     applied: bool
 
 
-def forget(store: Store, rule: Rule, *, dry_run: bool = False) -> Forgotten:
-    """Delete the sessions that no part of the rule keeps.
+def forget(
+    store: Store, rule: Rule, *, dry_run: bool = False, progress: Progress | None = None
+) -> Forgotten:
+    """Delete the sessions that no part of the rule keeps; progress is told of sessions.
 
     One that cannot be read stays: it is for repair to judge. Raises InvalidInput for a rule that
     says nothing, for that would be to delete everything.
@@ -55,8 +58,10 @@ def forget(store: Store, rule: Rule, *, dry_run: bool = False) -> Forgotten:
     ]
     deleted = [info.name for info in newest_first if info.name not in set(kept)]
     if not dry_run:
-        for name in deleted:
+        for done, name in enumerate(deleted, 1):
             store.delete(name)
+            if progress is not None:
+                progress(done, len(deleted))
     return Forgotten(tuple(kept), tuple(deleted), not dry_run)
 
 

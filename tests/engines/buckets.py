@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from snapstore import Store
 from snapstore.engines.objectstore.client import Bucket, Found
@@ -59,6 +59,12 @@ class Watched(Bucket):
         self._watch("create", key)
         super().create(key, data)
         self._done("create", key)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        keys = list(keys)
+        self._watch("delete", " ".join(keys))
+        super().delete(keys)
+        self._done("delete", " ".join(keys))
 
 
 def store_on(bucket: Bucket, **options: float) -> Store:

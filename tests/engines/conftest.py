@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from homes import Home, Opened
-from servers import s3
+from servers import azure, s3
+from servers.azure import Azurite
 from servers.s3 import Server
 
 from snapstore.engines.log.engine import LogEngine
@@ -24,7 +25,10 @@ KINDS = [
     "bucket in memory",
     "bucket on moto",
     pytest.param("bucket on ceph", marks=pytest.mark.ceph),
+    "bucket on azurite",
 ]
+
+SERVERS = ("moto", "ceph", "azurite")
 
 LONG_ON_A_SERVER = (
     "test_engine_threads.py",
@@ -39,7 +43,8 @@ LONG_ON_A_SERVER = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave what is long on a server to the longer runs."""
     for item in items:
-        if "bucket on moto" in item.name and any(name in item.nodeid for name in LONG_ON_A_SERVER):
+        on_a_server = any(f"bucket on {name}" in item.name for name in SERVERS)
+        if on_a_server and any(name in item.nodeid for name in LONG_ON_A_SERVER):
             item.add_marker(pytest.mark.slow)
 
 
@@ -76,11 +81,21 @@ def ceph(ceph_cluster: s3.Ceph) -> Server:
     return ceph_cluster.server
 
 
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    """Azurite, with a container. Skipped where it is not installed."""
+    reason = azure.why_no_azurite()
+    if reason is not None:
+        pytest.skip(reason)
+    with azure.azurite(tmp_path_factory.mktemp("azurite")) as server:
+        yield server
+
+
 @pytest.fixture(params=KINDS)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """Each kind of engine in turn."""
-    if request.param in ("bucket on moto", "bucket on ceph"):
-        server: Server = request.getfixturevalue(request.param.removeprefix("bucket on "))
+    if request.param.removeprefix("bucket on ") in SERVERS:
+        server: Server | Azurite = request.getfixturevalue(request.param.removeprefix("bucket on "))
         url = server.url()
         cache = tmp_path / "cache"
         place = Home(lambda: ObjectStoreEngine(Bucket.at(url, server.options()), cache=cache))

@@ -47,6 +47,11 @@ def flip(path: Path, offset: int, mask: int = 0x40) -> None:
     put(path, bytes(data))
 
 
+def unwitnessed(root: Path) -> None:
+    """Let nothing tell how far the log was durable: as if its last writer had been killed."""
+    Layout(root).checked.unlink(missing_ok=True)
+
+
 def put(path: Path, data: bytes) -> None:
     """Give a file another content, keeping the file."""
     with path.open("r+b") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -27,7 +28,7 @@ from snapstore.engines.log.batch import (
 )
 from snapstore.engines.log.codec import decompress
 from snapstore.engines.log.engine import LogEngine
-from snapstore.engines.log.index import Index, load
+from snapstore.engines.log.index import Cover, Entries, Index, build, load, ref_key
 from snapstore.engines.log.layout import Manifest
 from snapstore.engines.log.records import decode_page, encode_move, encode_pages, moves_in
 from snapstore.errors import Corrupt, SnapstoreError, UnsupportedFormat
@@ -207,6 +208,27 @@ def test_any_manifest_is_read_or_corrupt(
     with pytest.raises(Corrupt) as damage:
         Manifest.read(path)
     assert damage.value.path == str(path)
+
+
+@pytest.mark.parametrize(
+    "segments", [[], [0], [-1], [3, 3], [1 << 70], [10**8], [None], ["1"], [True], [[1]]]
+)
+def test_a_manifest_that_verifies_must_name_segments(tmp_path: Path, segments: list[Any]) -> None:
+    path = tmp_path / "MANIFEST"
+    path.write_bytes(Manifest(1, tuple(segments)).encode())
+    with pytest.raises(Corrupt):
+        Manifest.read(path)
+
+
+def test_an_index_that_verifies_leads_nowhere_outside_of_what_it_covers() -> None:
+    cover = Cover(1, 0, 300, 2, bytes(16), bytes(8))
+    far, near = (1 << 64) - 1, 200
+    moves = {ref_key("a", 1): far, ref_key("b", 1): near}
+    index = Index(build(cover, Entries([], moves, {ref_key("a"): far, ref_key("b"): near})))
+    assert index.sound()
+    assert [index.move(ref_key(name, 1)) for name in "ab"] == [None, near]
+    assert [index.tip(ref_key(name)) for name in "ab"] == [None, near]
+    assert list(index.tips()) == [near]
 
 
 def test_a_store_with_any_flipped_byte_raises_nothing_unexpected(root: Path) -> None:

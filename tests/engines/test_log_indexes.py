@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damage import QuickDisk, flip, put, segment_path
+from damage import QuickDisk, flip, put, segment_path, unwitnessed
 from given import NOWHERE, content, holds_turn, turn
 
 from snapstore.engine import Move
@@ -202,6 +202,7 @@ def test_ones_of_a_log_that_was_cut_and_went_on_otherwise_do_not_count(root: Pat
         turn(engine, "a", f"a future that never was {i}")
     engine.close()
     put(segment_path(root), early)
+    unwitnessed(root)
     engine = LogEngine(root, disk=QuickDisk())
     moves += [turn(engine, "a", f"turn {i}") for i in range(20, 60)]
     assert list(engine.reflog()) == moves[::-1]

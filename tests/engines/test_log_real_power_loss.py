@@ -68,7 +68,8 @@ def lose_power(
     """Two processes save; then the power goes. What they had acknowledged by then."""
     with mounted(point, "-o", "loop", str(device)):
         store = point / "store"
-        writers = [WriterProcess(store, f"{name}-{w}", 20_000, lazy=lazy) for w in range(2)]
+        seal_at = 64 << 20 if lazy else 20_000  # sealing waits for the disk, lazy or not
+        writers = [WriterProcess(store, f"{name}-{w}", seal_at, lazy=lazy) for w in range(2)]
         try:
             deadline = time.monotonic() + 20
             while not all(len(w.lines) >= 15 for w in writers) and time.monotonic() < deadline:

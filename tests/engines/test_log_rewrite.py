@@ -33,13 +33,17 @@ DAY = 86_400_000_000
 
 
 class Keeping:
-    """Keeps everything but some objects; moves stay. Calls back each time it is asked anew."""
+    """Keeps everything but some objects; moves stay. Calls back when asked, and when the first of
+    what was committed since is met."""
 
     def __init__(self, gone: Collection[bytes] = (), asked: Callable[[], None] | None = None):
         self.gone = set(gone)
         self.asked = asked or (lambda: None)
 
-    def renew(self) -> Collection[bytes]:
+    def begin(self) -> None:
+        self.asked()
+
+    def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
         self.asked()
         return ()
 
@@ -51,6 +55,32 @@ class Keeping:
 
     def confirm(self, tips: Sequence[Move]) -> None:
         """Nothing speaks against it."""
+
+
+class Watching(QuickDisk):
+    """Counts what is done while the store's lock is held."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.written = self.syncs = 0
+
+    def lock(self, fd: int, *, timeout: float) -> None:
+        super().lock(fd, timeout=timeout)
+        self.held = True
+
+    def unlock(self, fd: int) -> None:
+        self.held = False
+        super().unlock(fd)
+
+    def write_at(self, fd: int, data: bytes, offset: int) -> None:
+        self.written += len(data) * self.held
+        super().write_at(fd, data, offset)
+
+    def sync(self, fd: int) -> None:
+        self.syncs += self.held
+
+    def sync_dir(self, path: Path) -> None:
+        self.syncs += self.held
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +159,8 @@ class TestWhatIsWritten:
         engine.commit(messages)
         engine.rewrite(Keeping(), now=NOW, grace=0)
         engine.close()
-        flip(segment_path(root, 2), 200)
+        packed = Manifest.read(Layout(root).manifest).segments[0]
+        flip(segment_path(root, packed), 200)
         again = log_at()
         assert again.read_many([o.id for o in messages]) == messages
         assert not all(problem.harmless for problem in again.verify())
@@ -200,22 +231,34 @@ class TestBesideOthers:
     def test_what_is_needed_again_at_the_last_moment_is_kept(
         self, log_at: Callable[..., LogEngine]
     ) -> None:
-        engine = log_at(disk=QuickDisk())
+        engine, other = log_at(disk=QuickDisk()), log_at(disk=QuickDisk())
         objects = filled(engine)
         again = objects[3].id
 
         class Regretting(Keeping):
-            def renew(self) -> Collection[bytes]:
-                was_gone = self.gone
-                self.gone = set() if self.asked_before else {again}
-                self.asked_before = True
-                return was_gone
+            def begin(self) -> None:
+                self.gone = {again}
+                turn(other, "a", "stands on it")
 
-            asked_before = False
+            def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
+                was_gone, self.gone = self.gone, set()
+                return was_gone
 
         dropped = engine.rewrite(Regretting(), now=NOW, grace=0)
         assert dropped.objects == 0
         assert engine.read_many([o.id for o in objects]) == objects
+
+    @pytest.mark.parametrize("turns", [30, 300])
+    def test_what_is_done_while_writers_wait_does_not_grow_with_the_store(
+        self, log_at: Callable[..., LogEngine], turns: int
+    ) -> None:
+        disk = Watching()
+        engine = log_at(disk=disk)
+        filled(engine, turns)
+        disk.written, disk.syncs = 0, 0
+        engine.rewrite(Keeping(), now=NOW, grace=0)
+        assert disk.written < 4_000
+        assert disk.syncs <= 16  # both times together
 
     def test_a_second_rewriting_at_the_same_time_is_refused(
         self, log_at: Callable[..., LogEngine]
@@ -334,7 +377,7 @@ def test_a_crash_at_any_call_leaves_the_store_whole(tmp_path: Path) -> None:
         wreckage = Wreckage(journal)
         for step in journal.steps:
             wreckage.take(step)
-        lucks: list[Luck] = [NOTHING, EVERYTHING, *(Some(random.Random(i)) for i in range(3))]
+        lucks: list[Luck] = [NOTHING, EVERYTHING, *(Some(random.Random(i)) for i in range(2))]
         for i, luck in enumerate(lucks):
             left = tmp_path / f"left-{call}-{i}"
             wreckage.lay_out(left, luck)

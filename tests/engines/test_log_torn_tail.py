@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damage import QuickDisk, batches, files, flip, put, segment_path
+from damage import QuickDisk, batches, files, flip, put, segment_path, unwitnessed
 from given import content, holds_turn, turn
 
 from snapstore.engines.log.engine import LogEngine
@@ -28,6 +28,7 @@ def with_turns(root: Path) -> None:
     for i in range(TURNS):
         turn(engine, "a", f"turn {i}")
     engine.close()
+    unwitnessed(root)
 
 
 def check_old_or_new(root: Path) -> int:
@@ -54,6 +55,7 @@ def check_goes_on(root: Path, known: int, tail: bytes) -> None:
     assert all(holds_turn(again, f"turn {i}") for i in range(known))
     assert list(again.verify()) == []
     again.close()
+    unwitnessed(root)
     kept = [path.read_bytes() for path in (root / "torn").glob("*")]
     assert kept == ([tail] if tail else [])
 
@@ -150,6 +152,7 @@ def test_a_torn_batch_that_holds_the_file_of_another_store_is_still_a_torn_batch
     turn(engine, "a", "first")
     engine.commit([content(inner)])
     engine.close()
+    unwitnessed(root)
     whole = segment_path(root).read_bytes()
     assert inner in whole
     put(segment_path(root), whole[:-1])

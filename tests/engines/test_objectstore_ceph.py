@@ -13,7 +13,6 @@ from snapstore import RefMoved, UnknownOutcome, Unreachable
 from snapstore.engines.objectstore.client import Bucket
 
 WRITERS = 4
-ACKNOWLEDGED = 1000
 
 pytestmark = pytest.mark.ceph
 
@@ -43,7 +42,12 @@ class Writer(threading.Thread):
             self.saved.append(text)
 
 
-def test_killing_the_gateway_and_the_disk_loses_nothing(ceph_cluster: Ceph) -> None:
+@pytest.mark.parametrize(
+    ("acknowledged", "times"), [(100, 2), pytest.param(1000, 6, marks=pytest.mark.slow)]
+)
+def test_killing_the_gateway_and_the_disk_loses_nothing(
+    ceph_cluster: Ceph, acknowledged: int, times: int
+) -> None:
     server, url = ceph_cluster.server, ceph_cluster.server.url()
     store_on(Bucket.at(url, server.options())).engine.create()
     writers = [Writer(server, url, f"writer{n}") for n in range(WRITERS)]
@@ -51,7 +55,7 @@ def test_killing_the_gateway_and_the_disk_loses_nothing(ceph_cluster: Ceph) -> N
         writer.start()
     try:
         kills = 0
-        while sum(len(writer.saved) for writer in writers) < ACKNOWLEDGED or kills < 6:
+        while sum(len(writer.saved) for writer in writers) < acknowledged or kills < times:
             time.sleep(1.5)
             daemon = ("rgw", "osd")[kills % 2]
             ceph_cluster.run("kill", daemon)

@@ -121,6 +121,12 @@ def test_deletes_what_a_save_left_that_never_came_to_its_end(bucket: Bucket) -> 
     assert store_on(bucket).verify() == []
 
 
+def test_a_store_with_nothing_in_it_yet_has_nothing_to_collect(bucket: Bucket) -> None:
+    store = store_on(bucket)
+    store.engine.create()
+    assert engine_of(store).collect(apply=True) == Collected(0, 0, 0, True)
+
+
 def test_what_was_deleted_can_be_brought_back_for_a_while(bucket: Bucket) -> None:
     store = store_on(bucket)
     saved(store, "s", 9)

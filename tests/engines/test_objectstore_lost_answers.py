@@ -191,6 +191,7 @@ def test_behind_a_proxy_that_lets_writes_land_late(moto: Server) -> None:
 
 
 @pytest.mark.ceph
-def test_behind_a_proxy_before_ceph(ceph: Server) -> None:
+@pytest.mark.parametrize("each", [12, pytest.param(50, marks=pytest.mark.slow)])
+def test_behind_a_proxy_before_ceph(ceph: Server, each: int) -> None:
     faults = Faults(lost=0.08, failed=0.08, refused=0.04, late=0.02)
-    behind_faults(ceph, faults, writers=4, each=50)
+    behind_faults(ceph, faults, writers=4, each=each)

@@ -107,5 +107,5 @@ def test_handles_that_make_the_store_at_the_same_moment_make_one() -> None:
     engines = [engine_on(bucket) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: turn(engines[n], f"r{n}", f"turn of {n}"), range(4)))
-    assert format.store_id(bucket) is not None
+    assert format.identity(bucket) is not None
     assert [tip.ref for tip in engine_on(bucket).tips()] == ["r0", "r1", "r2", "r3"]

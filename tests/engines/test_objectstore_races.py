@@ -80,6 +80,7 @@ def test_on_moto_for_long(moto: Server) -> None:
 
 
 @pytest.mark.ceph
-def test_on_ceph(ceph: Server) -> None:
+@pytest.mark.parametrize("rounds", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_on_ceph(ceph: Server, rounds: int) -> None:
     url = ceph.url()
-    race(lambda: engine_on(Bucket.at(url, ceph.options())), 200)
+    race(lambda: engine_on(Bucket.at(url, ceph.options())), rounds)

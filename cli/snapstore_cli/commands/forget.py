@@ -11,6 +11,7 @@ from snapstore.maintenance.retention import forget as delete_old
 from snapstore_cli.command import Command
 from snapstore_cli.durations import DURATION
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.progress import Bar
 from snapstore_cli.render.words import count
 
 
@@ -39,7 +40,8 @@ def forget(
       snapstore forget --keep-within 90d
     """
     rule = Rule(keep_last, keep_within, keep_tag)
-    done = delete_old(run.store, rule, dry_run=dry_run)
+    with Bar(run.settings, amount=lambda n: count(n, "session")) as bar:
+        done = delete_old(run.store, rule, dry_run=dry_run, progress=bar.progress)
     if run.out.json:
         run.out.document(
             {"kept": list(done.kept), "deleted": list(done.deleted), "dry_run": dry_run}

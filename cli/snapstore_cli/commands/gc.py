@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import click
 
-from snapstore.maintenance.gc import REFLOG, Collected, collect
+from snapstore.maintenance.gc import REFLOG, Collected, Rewriting, collect
 from snapstore_cli.command import Command
 from snapstore_cli.durations import DURATION
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.progress import Bar
 from snapstore_cli.render.words import count, size
 
 
@@ -37,7 +38,10 @@ def gc(run: Invocation, applies: bool, grace: timedelta) -> None:
       snapstore gc --apply --grace 7d
       snapstore gc --apply --grace 0
     """
-    found = collect(run.store, apply=applies, grace=grace)
+    has_files = isinstance(run.store.engine, Rewriting)
+    amount = size if has_files else lambda n: count(n, "request")
+    with Bar(run.settings, amount=amount) as bar:
+        found = collect(run.store, apply=applies, grace=grace, progress=bar.progress)
     run.result(
         {
             "objects": found.objects,

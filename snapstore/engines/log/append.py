@@ -71,7 +71,7 @@ class Appender:
         self._links: Links = links or (lambda objects: set())
         self._writer = Writer()
         self._lock_fd = self._write_fd = -1
-        self._open_segment = self._checked_segment = 0
+        self._open_segment = self._checked_segment = self._intact_segment = 0
 
     def close(self) -> None:
         """Give the files back."""
@@ -103,6 +103,7 @@ class Appender:
         self.lock()
         try:
             if not self._layout.exists():
+                self._log.witness.forget()
                 start = self._start_batch(ZERO_DIGEST, [])
                 self._disk.write_file(self._layout.segment(1), start)
                 self._disk.write_file(self._layout.manifest, Manifest(1, (1,)).encode())
@@ -136,11 +137,15 @@ class Appender:
                     self._append(new, move)
         finally:
             self.unlock()
-        self._log.cache.store_when_worthwhile(self._log.active)
+        if self._log.cache.store_when_worthwhile(self._log.active) and self._durable:
+            self._log.witness.note_checked(self._log.active)
         return move
 
     def prepare(self) -> None:
-        """Know the whole log, be sure of it, and stand at its end."""
+        """Know the whole log, be sure of it, and stand at its end. Raises Corrupt."""
+        if self._log.refusal is not None:
+            self._log.look_again()
+            self._require_whole()
         active = self._log.active
         known = active.number == self._open_segment == self._checked_segment
         synced = active.durable_end == active.end or not self._durable
@@ -152,11 +157,10 @@ class Appender:
 
     def _prepare_anew(self) -> None:
         log = self._log
-        if log.damaged is not None:
-            raise log.damaged
         # A sealed segment may have got its successor since, from a process that writes there now.
         if log.active.sealed or log.active.size() != log.active.end:
             log.follow()
+            self._require_whole()
         if os.fstat(log.active.fd).st_nlink == 0:
             raise _replaced(self._layout)
         if self._checked_segment != log.active.number:
@@ -176,6 +180,11 @@ class Appender:
         elif active.end >= self._seal_at:
             self._seal()
 
+    def _require_whole(self) -> None:
+        refusal = self._log.refusal
+        if refusal is not None:
+            raise refusal
+
     def _open_to_write(self) -> None:
         if self._write_fd >= 0:
             os.close(self._write_fd)
@@ -193,8 +202,8 @@ class Appender:
         syncing the directory. What we save must not depend on a name that can still vanish.
         """
         active = self._log.active
-        if not self._log.cache.was_checked(active):
-            if not active.covered_is_intact():
+        if not self._log.witness.was_checked(active):
+            if self._intact_segment != active.number and not active.covered_is_intact():
                 self._log.start_over()
             for path in self._layout.leftovers():
                 self._disk.remove(path)
@@ -203,6 +212,11 @@ class Appender:
                 self._or_die(self._disk.sync_dir, active.path.parent)
                 self._or_die(self._disk.sync_dir, self._layout.root)
         self._checked_segment = active.number
+
+    def check_beforehand(self) -> None:
+        """What takes long of the first ``prepare``, for who can do it before taking the lock."""
+        if self._log.active.covered_is_intact():
+            self._intact_segment = self._log.active.number
 
     def _clear_strays(self) -> None:
         """Set aside what a rewriting that was cut off left in log/: it held the lock for it."""
@@ -320,10 +334,19 @@ class Appender:
         active.grow(active.end, len(data), digest, [], [])
         active.sealed = True
 
+    def begin_segment(self) -> None:
+        """Seal the active segment and go on in a new one, after ``prepare``; the sealed one gets no
+        index, for who is about to replace it."""
+        self.write_seal()
+        self._go_on_in(self._name_successor(Manifest.read(self._layout.manifest).segments))
+
     def _open_successor(self) -> None:
         sealed = self._log.active
         number = self._name_successor(Manifest.read(self._layout.manifest).segments)
         self._log.cache.store_sealed(sealed)
+        self._go_on_in(number)
+
+    def _go_on_in(self, number: int) -> None:
         self._log.open_segment(number)
         self._open_to_write()
         self._log.follow()

@@ -8,11 +8,11 @@ process may write them, readers too; two that do at once write the same bytes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from snapstore.disk import Disk
+from snapstore.engines.log.damage import ends_sealed
 from snapstore.engines.log.index import Index, load
 from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.segment import Segment
@@ -50,25 +50,30 @@ class IndexCache:
                 if index is not None and index.sound() and segment.adopt(index):
                     break
 
-    def attach_sealed(self, segment: Segment) -> None:
-        """Give a sealed segment its index, or make it again from the segment."""
+    def attach_sealed(self, segment: Segment) -> int | None:
+        """Give a sealed segment its index, or make it again from the segment; the offset at which
+        that met damage, if it did."""
         index = load(self._layout.index(segment.number))
         if index is not None and index.cover.first == 0 and index.cover.last == segment.size():
             segment.forget()
             if segment.adopt(index):
                 segment.sealed = True
-                return
-        self._rebuild(segment)
+                return None
+        return self._rebuild(segment)
 
-    def _rebuild(self, segment: Segment) -> None:
+    def _rebuild(self, segment: Segment) -> int | None:
         segment.forget()
         self.attach_active(segment)
         for _ in segment.follow():
             pass
-        if segment.end < segment.size():
+        whole, size = segment.end, segment.size()
+        # What lies behind a SEAL was never acknowledged.
+        is_all = segment.sealed or (whole == size and ends_sealed(segment))
+        if whole < size:
             self._skip_damage(segment)
         segment.sealed = True
         self._store_run(segment)
+        return None if is_all else whole
 
     def _skip_damage(self, segment: Segment) -> None:
         """Index what verifies behind a damaged part of a sealed segment."""
@@ -90,20 +95,6 @@ class IndexCache:
                     pass
         return replaced
 
-    # --- what is known to be sound ---------------------------------------------------------------
-
-    def note_checked(self, segment: Segment) -> None:
-        """Remember that the active segment, as the file is now, was found as it was written."""
-        if segment.end == segment.size():
-            self._disk.write_cache(self._layout.checked, _stamp(segment))
-
-    def was_checked(self, segment: Segment) -> bool:
-        """Whether nothing has touched the active segment since a process made sure of it."""
-        try:
-            return self._layout.checked.read_bytes() == _stamp(segment)
-        except OSError:
-            return False
-
     # --- writing --------------------------------------------------------------------------------
 
     def store_sealed(self, segment: Segment) -> None:
@@ -115,14 +106,15 @@ class IndexCache:
             for old in self._layout.cache.glob(f"{segment.number:08d}.*.idx"):
                 self._disk.remove(old)
 
-    def store_when_worthwhile(self, segment: Segment, *, closing: bool = False) -> None:
-        """Write an index of the newest batches of the active segment, if there are many."""
-        if segment.fresh_batches >= (WORTH_CLOSING if closing else EVERY):
-            self._store_run(segment)
+    def store_when_worthwhile(self, segment: Segment, *, closing: bool = False) -> bool:
+        """Write an index of the newest batches of the active segment, if there are many; whether
+        it was written."""
+        many = segment.fresh_batches >= (WORTH_CLOSING if closing else EVERY)
+        return many and self._store_run(segment)
 
-    def _store_run(self, segment: Segment) -> None:
+    def _store_run(self, segment: Segment) -> bool:
         if self._gave_up or not segment.fresh_batches or not self._layout.cache.is_dir():
-            return
+            return False
         merge, fresh = 0, len(segment.fresh)
         for index in reversed(segment.indexes):
             if len(index.keys) > MERGE_RATIO * fresh:
@@ -132,25 +124,19 @@ class IndexCache:
         try:
             cover, data = segment.fresh_index(merge)
         except Corrupt:
-            return
+            return False
         replaced = [index.cover for index in segment.indexes[len(segment.indexes) - merge :]]
         path = self._run_path(segment.number, cover.first, cover.last)
         if not self._disk.write_cache(path, data):
             self._gave_up = True  # nothing can be written there: not to be tried at every look
-            return
+            return False
         self._adopt_merged(segment, path, data, merge)
         for old in replaced:
             self._disk.remove(self._run_path(old.segment, old.first, old.last))
+        return True
 
     def _adopt_merged(self, segment: Segment, path: Path, data: bytes, merge: int) -> None:
         segment.use_fresh_index(load(path) or Index(data), merge)
 
     def _run_path(self, number: int, first: int, last: int) -> Path:
         return self._layout.cache / f"{number:08d}.{first}-{last}.idx"
-
-
-def _stamp(segment: Segment) -> bytes:
-    """A file's identity, size and times: whatever writes to it changes the last of them."""
-    seen = os.fstat(segment.fd)
-    facts = (segment.number, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-    return " ".join(map(str, facts)).encode()

@@ -13,7 +13,7 @@ import time
 import warnings as python_warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from snapstore.disk import DISK, Disk, network_filesystem
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
@@ -23,9 +23,13 @@ from snapstore.engines.log.health import Sign, signs
 from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.log import Log
 from snapstore.engines.log.records import moves_in
-from snapstore.engines.log.rewrite import AllBut, Dropped, Rewrite, Selection
+from snapstore.engines.log.rewrite import Rewrite
 from snapstore.engines.log.salvage import Everything, Salvage
+from snapstore.engines.log.selection import AllBut, Dropped, Selection
 from snapstore.errors import Corrupt, SnapstoreError
+
+if TYPE_CHECKING:
+    from snapstore.engines.sheet import Sheet
 
 SEAL_AT = 64 << 20
 """A segment that has reached this size is sealed before the next commit."""
@@ -102,7 +106,7 @@ class LogEngine:
                 active = self._log.active
                 self._log.cache.store_when_worthwhile(active, closing=True)
                 if self._appender.checked():
-                    self._log.cache.note_checked(active)
+                    self._log.witness.note_checked(active)
             self._drop_files()
             hint = "open the store again"
             self._closed = SnapstoreError("this store handle is closed", hint=hint)
@@ -134,9 +138,15 @@ class LogEngine:
             python_warnings.warn(text, stacklevel=4)
 
     def _warn_of_damage(self) -> None:
-        if self.cut_off is not None and not self._has_told_of_damage:
+        told = self._of_damage()
+        if told and not self._has_told_of_damage:
             self._has_told_of_damage = True
-            python_warnings.warn(_told(self.cut_off), stacklevel=5)
+            python_warnings.warn(told, stacklevel=5)
+
+    def _of_damage(self) -> str:
+        if self.cut_off is not None:
+            return _told(self.cut_off)
+        return str(self._log.hurt or "")
 
     @property
     def cut_off(self) -> Corrupt | None:
@@ -146,14 +156,15 @@ class LogEngine:
     @property
     def warnings(self) -> tuple[str, ...]:
         """See ``snapstore.engine.Engine.warnings``."""
-        damage = self.cut_off
-        return self._of_network if damage is None else (*self._of_network, _told(damage))
+        told = self._of_damage()
+        return (*self._of_network, told) if told else self._of_network
 
     def _look(self) -> None:
         self._usable()
         if self._log.segments:
             self._log.follow()
-            self._warn_of_damage()
+            if self.cut_off is not None:
+                self._warn_of_damage()
 
     # --- objects ----------------------------------------------------------------------------------
 
@@ -189,7 +200,7 @@ class LogEngine:
 
     def ids(self, prefix: bytes, digits: int) -> Iterator[tuple[bytes, int]]:
         """See ``snapstore.engine.Engine.ids``."""
-        with self._mutex:
+        with self._mutex, self._log.noting_damage():
             self._look()
             self._log.doubt_indexes()
             found = lookup.ids(self._log.segments, prefix, digits)
@@ -205,7 +216,7 @@ class LogEngine:
 
     def move(self, ref: str, gen: int) -> Move | None:
         """See ``snapstore.engine.Engine.move``."""
-        with self._mutex:
+        with self._mutex, self._log.noting_damage():
             self._look()
             self._log.doubt_indexes()
             return lookup.move(self._log.segments, ref, gen)
@@ -225,7 +236,7 @@ class LogEngine:
             ends = [segment.end for segment in segments]
         for segment, end in zip(reversed(segments), reversed(ends), strict=True):
             while end > 0:
-                with self._mutex:
+                with self._mutex, self._log.noting_damage():
                     self._usable()
                     opened = segment.batch_before(end)
                 end -= opened.header.size
@@ -235,21 +246,29 @@ class LogEngine:
 
     def verify(self, progress: Progress | None = None) -> Iterator[Problem]:
         """See ``snapstore.engine.Engine.verify``."""
-        from snapstore.engines.log.verify import verify
+        yield from (found for found in self.scan(1.0, progress) if isinstance(found, Problem))
+
+    def scan(self, share: float, progress: Progress | None = None) -> Iterator[Problem | Sheet]:
+        """See ``snapstore.engines.sheet.Scanned``."""
+        from snapstore.engines.log.verify import scan
 
         with self._mutex:
             self._look()
-            segments = list(self._log.segments)
-        yield from verify(self._layout, self._disk, segments, self._log.damaged, progress)
-
-    def verify_part(self, share: float) -> Iterator[Problem]:
-        """See ``snapstore.maintenance.verify.InFiles``."""
-        from snapstore.engines.log.verify import verify_part
-
-        with self._mutex:
-            self._look()
-            segments = list(self._log.segments)
-        yield from verify_part(self._layout, self._disk, segments, share)
+            segments, known = list(self._log.segments), self._log.known_problems()
+        yield from known
+        is_short = any(problem.kind == "cut_short" for problem in known)
+        told: set[tuple[str | None, int | None]] = set()
+        for found in scan(self._layout, self._disk, segments, None, share, progress):
+            if isinstance(found, Problem) and found.kind == "torn_tail" and is_short:
+                continue  # it was acknowledged, as was told
+            if isinstance(found, Problem) and not found.harmless:
+                told.add((found.path, found.offset))
+                with self._mutex:
+                    self._log.note_damage(Corrupt("", path=found.path, offset=found.offset))
+            yield found
+        hurt = self._log.hurt
+        if hurt is not None and (hurt.path, hurt.offset) not in told:
+            yield Problem("damaged_batch", hurt.path, hurt.offset, None, str(hurt))
 
     @property
     def rewrites(self) -> int:
@@ -288,7 +307,9 @@ class LogEngine:
             opened, slot = self._log.locate(object_id)
             return opened.kinds[slot]
 
-    def rewrite(self, selection: Selection, *, now: int, grace: int) -> Dropped:
+    def rewrite(
+        self, selection: Selection, *, now: int, grace: int, progress: Progress | None = None
+    ) -> Dropped:
         """Write the segments anew without what does not stay, and packed; see rewrite.py.
 
         What they were is kept in trash/ for a grace time, what was put there before that long ago
@@ -298,7 +319,7 @@ class LogEngine:
             self._look()
         if not self.exists():
             return Dropped()
-        dropped = self._rewritten(selection, now)
+        dropped = self._rewritten(self._work(Rewrite, selection, now, progress))
         trash.empty_trash(self._layout, self._disk, now - grace + (grace == 0))
         return dropped
 
@@ -313,7 +334,8 @@ class LogEngine:
             self._look()
         if not self.exists():
             return 0
-        dropped = self._rewritten(AllBut(objects, before, tips), time.time_ns() // 1000)
+        selection = AllBut(objects, before, tips)
+        dropped = self._rewritten(self._work(Rewrite, selection, time.time_ns() // 1000))
         trash.remove_copies(self._layout, self._disk)
         return dropped.objects
 
@@ -323,16 +345,14 @@ class LogEngine:
             self._look()
             yield from list(signs(self._layout, self._disk, self._log))
 
+    def whole_ids(self) -> Iterator[tuple[bytes, int]]:
+        """See ``snapstore.maintenance.repair.Salvaging``."""
+        if self.exists():
+            yield from self._work(Salvage, Everything(), 0).whole_ids()
+
     def damage(self) -> list[Problem]:
         """See ``snapstore.maintenance.repair.Salvaging``."""
-        found: list[Problem] = []
-        if self._log.damaged is not None:
-            broken = self._log.damaged
-            found.append(Problem("manifest", broken.path, broken.offset, None, str(broken)))
-        for span in self._work(Salvage, Everything(), 0).look() if self.exists() else ():
-            text = f"{span.length} bytes do not verify"
-            found.append(Problem("damaged_batch", span.path, span.offset, None, text))
-        return found
+        return self._work(Salvage, Everything(), 0).look() if self.exists() else []
 
     def salvage(self, now: int) -> bool:
         """See ``snapstore.maintenance.repair.Salvaging``."""
@@ -342,23 +362,18 @@ class LogEngine:
                 self._log.load_rewritten()
         return done
 
-    def _rewritten(self, selection: Selection, now: int) -> Dropped:
-        rewriting = self._work(Rewrite, selection, now)
+    def _rewritten(self, rewriting: Rewrite) -> Dropped:
         rewriting.run()
         with self._mutex:
             self._look()  # what was dropped is not to be found through this handle either
         return rewriting.dropped
 
-    def _work(self, how: type[R], selection: Selection, now: int) -> R:
-        return how(
-            self._layout,
-            self._disk,
-            selection,
-            durable=self._durable,
-            seal_at=self._seal_at,
-            lock_timeout=self._lock_timeout,
-            now=now,
-        )
+    def _work(
+        self, how: type[R], selection: Selection, now: int, progress: Progress | None = None
+    ) -> R:
+        return how(self._layout, self._disk, selection, durable=self._durable,
+                   seal_at=self._seal_at, lock_timeout=self._lock_timeout, now=now,
+                   progress=progress)  # fmt: skip
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``."""

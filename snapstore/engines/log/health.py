@@ -29,6 +29,8 @@ def signs(layout: Layout, disk: Disk, log: Log) -> Iterator[Sign]:
     """The signs of a store whose log was just followed."""
     yield _manifest(layout, log)
     yield _tail(log)
+    if log.hurt is not None:
+        yield Sign(False, str(log.hurt), log.hurt.hint)
     yield _room(layout, disk)
     yield _modes(layout.root)
     yield _lock(layout, disk)
@@ -47,6 +49,8 @@ def _manifest(layout: Layout, log: Log) -> Sign:
 
 def _tail(log: Log) -> Sign:
     active = log.active
+    if log.cut_short is not None:
+        return Sign(False, str(log.cut_short), log.cut_short.hint)
     if active.size() == active.end:
         return Sign(True, "the end of the log is as it was written")
     data = os.pread(active.fd, active.size() - active.end, active.end)

@@ -42,9 +42,13 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from snapstore.errors import Corrupt
+from snapstore.plainfile import open_plain
+
 MAGIC = b"snpX"
 VERSION = 1
 _HEAD = struct.Struct("<4sIIIII16sIII16s8s")
+HEADER_SIZE = _HEAD.size
 SLOT_BITS = 24
 _PIECE = 4 << 20
 _SLOT_MASK = (1 << SLOT_BITS) - 1
@@ -107,7 +111,7 @@ class Index:
         self._columns = memoryview(data)[_HEAD.size :]
         ends = list(accumulate(8 * size for size in sizes))
         (self.keys, self.places, self._move_keys, self._move_places, self._tip_keys,
-         self.tip_places) = [
+         self._tip_places) = [
             self._columns[a:b].cast("Q") for a, b in zip([0, *ends], ends, strict=False)
         ]  # fmt: skip
 
@@ -133,18 +137,26 @@ class Index:
 
     def move(self, key: int) -> int | None:
         """The offset of the batch with this move."""
-        return _lookup(self._move_keys, self._move_places, key)
+        return self._within(_lookup(self._move_keys, self._move_places, key))
 
     def tip(self, key: int) -> int | None:
         """The offset of the batch with the last move of this ref in the range."""
-        return _lookup(self._tip_keys, self.tip_places, key)
+        return self._within(_lookup(self._tip_keys, self._tip_places, key))
+
+    def tips(self) -> Iterator[int]:
+        """The offsets of the batches with the last move of some ref in the range."""
+        return (offset for offset in self._tip_places if offset < self.cover.last)
+
+    def _within(self, offset: int | None) -> int | None:
+        """An offset, unless it is none in the range: whoever signs an index may write any."""
+        return offset if offset is not None and offset < self.cover.last else None
 
     def entries(self) -> Entries:
         """All entries, to be merged into another index."""
         return Entries(
             list(zip(self.keys, self.places, strict=True)),
             dict(zip(self._move_keys, self._move_places, strict=True)),
-            dict(zip(self._tip_keys, self.tip_places, strict=True)),
+            dict(zip(self._tip_keys, self._tip_places, strict=True)),
         )
 
 
@@ -183,18 +195,18 @@ def build(cover: Cover, entries: Entries) -> bytes:
     return head + columns
 
 
-def renumbered(data: bytes, number: int) -> bytes:
-    """The bytes of an index for a segment that got another number; nothing else depends on it."""
-    fields = list(_HEAD.unpack_from(data))
+def renumbered(header: bytes, number: int) -> bytes:
+    """The header of an index for a segment that got another number; nothing else depends on it."""
+    fields = list(_HEAD.unpack(header))
     fields[2] = number
-    return _HEAD.pack(*fields) + data[_HEAD.size :]
+    return _HEAD.pack(*fields)
 
 
 def load(path: Path) -> Index | None:
     """The index in a file, mapped; None for one that is missing or no good."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        fd = open_plain(path)
+    except (OSError, Corrupt):
         return None
     try:
         return Index(mmap.mmap(fd, 0, access=mmap.ACCESS_READ))

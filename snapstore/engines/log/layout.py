@@ -9,7 +9,8 @@
     trash/        segments that a collection replaced, removed after a grace time
     damaged/      segments that repair replaced, kept until somebody removes them
     COLLECT       flock target of whoever rewrites segments, one at a time
-    cache/        indexes of the active segment, stat caches: safe to delete at any time
+    cache/        indexes of the active segment, what is known of it (see witness), stat caches:
+                  safe to delete at any time
     restore/      locks and journals of the directories that are captured (see worktree.local)
 
 A store exists when FORMAT does. MANIFEST is replaced whole (temporary file, sync, rename, sync of
@@ -27,12 +28,14 @@ from blake3 import blake3
 from snapstore.disk import TEMP_SUFFIX, Disk
 from snapstore.engines.log.batch import Header
 from snapstore.errors import Corrupt, Refused, UnsupportedFormat
+from snapstore.plainfile import read_plain
 
 FORMAT_LINE = b"snapstore 1 blake3\n"
 _OURS = {
     "FORMAT", "LOCK", "COLLECT", "MANIFEST", "log", "torn", "trash", "damaged", "cache", "restore",
     "leases",
 }  # fmt: skip
+_MOST = 10**8
 UNFINISHED = ".new"
 """What a segment is called that is being written anew, until the manifest is to name it."""
 
@@ -64,6 +67,10 @@ class Layout:
         return self.root / "cache" / "checked"
 
     @property
+    def known_damage(self) -> Path:
+        return self.root / "cache" / "damage"
+
+    @property
     def torn(self) -> Path:
         return self.root / "torn"
 
@@ -92,6 +99,11 @@ class Layout:
         path = self.segment(number)
         return path.with_name(path.name + UNFINISHED)
 
+    def unfinished_index(self, number: int) -> Path:
+        """What the index of such a segment is called."""
+        path = self.index(number)
+        return path.with_name(path.name + UNFINISHED)
+
     def segments_on_disk(self) -> tuple[int, ...]:
         """The numbers of the segment files that are there, oldest first."""
         names = (path.stem for path in (self.root / "log").glob("*.seg"))
@@ -116,7 +128,7 @@ class Layout:
         FORMAT: taken for a directory with no store in it, it would be written over.
         """
         try:
-            line = self.format.read_bytes()
+            line = read_plain(self.format)
         except (FileNotFoundError, NotADirectoryError):
             if self._holds_turns():
                 hint = f"put the line {FORMAT_LINE.decode().strip()!r} back into it"
@@ -135,7 +147,7 @@ class Layout:
         numbers = self.segments_on_disk()
         if numbers != (1,):
             return bool(numbers)
-        data = self.segment(1).read_bytes()
+        data = read_plain(self.segment(1))
         try:
             return bool(len(data) > Header(data, (str(self.segment(1)), 0)).size)
         except (Corrupt, UnsupportedFormat):
@@ -176,14 +188,22 @@ class Manifest:
         body = {"generation": self.generation, "segments": list(self.segments)}
         return json.dumps(body | {"check": _check(body)}).encode() + b"\n"
 
+    def makes_sense(self) -> bool:
+        """Whether it names segments, each once, by what can be their numbers."""
+        numbers = self.segments
+        is_of_numbers = all(type(n) is int and 0 < n < _MOST for n in numbers)
+        is_named_once = bool(numbers) and is_of_numbers and len(set(numbers)) == len(numbers)
+        return is_named_once and type(self.generation) is int
+
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """What the file says. Raises Corrupt."""
         try:
-            body = json.loads(path.read_bytes())
+            body = json.loads(read_plain(path))
             check = body.pop("check")
-            if check == _check(body):
-                return cls(body["generation"], tuple(body["segments"]))
+            read = cls(body["generation"], tuple(body["segments"]))
+            if check == _check(body) and read.makes_sense():
+                return read
         except FileNotFoundError as error:
             raise Corrupt("the manifest is missing", path=str(path)) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -7,19 +7,22 @@ All of it is guarded by the engine's mutex.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 
 from snapstore.disk import Disk
-from snapstore.engine import Kind, Move, Obj
-from snapstore.engines.log import lookup
+from snapstore.engine import Kind, Move, Obj, Problem
+from snapstore.engines.log import damage, lookup
 from snapstore.engines.log.batch import Batch
 from snapstore.engines.log.caches import IndexCache
 from snapstore.engines.log.layout import Layout, Manifest
 from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.segment import Segment
 from snapstore.engines.log.tail import Tail, examine
+from snapstore.engines.log.witness import Durable, Witness
 from snapstore.errors import Corrupt, ObjectMissing
 
 
@@ -29,13 +32,19 @@ class Log:
     def __init__(self, layout: Layout, disk: Disk) -> None:
         self.layout = layout
         self.cache = IndexCache(layout, disk)
+        self.witness = Witness(layout, disk)
         self.segments: list[Segment] = []
         self.damaged: Corrupt | None = None
         """Why nothing may be written, when the manifest or what it names is not there."""
+        self.cut_short: Corrupt | None = None
+        """That the log once reached further, as far as that is known; as of the last look."""
+        self.hurt: Corrupt | None = None
+        """Damage in what can be read around, from when this process knows of it."""
         self.rewrites = 0
         """How often this handle has found that a collection had replaced its segments."""
         self._disk = disk
         self._tail: Tail | None = None
+        self._durable: Durable | None = None
         self._tips: dict[str, Move | None] = {}
 
     @property
@@ -45,29 +54,38 @@ class Log:
 
     def load(self) -> None:
         """Open the segments that the manifest names and take in the active one."""
+        self.hurt = None
+        # Asked first: whatever it tells of was in the manifest and in the log before.
+        self._durable = self.witness.durable()
         while not self._open_named():
             self.close()
         for segment in self.segments[:-1]:
-            self.cache.attach_sealed(segment)
+            self._attach_sealed(segment)
         if self.segments:
             self.cache.attach_active(self.active)
             self.follow()
+            self._look_again_where_damage_was()
+
+    def _attach_sealed(self, segment: Segment) -> None:
+        offset = self.cache.attach_sealed(segment)
+        if offset is not None:
+            self._note(segment, offset)
 
     def _open_named(self) -> bool:
         """Open what the manifest names; False when that was rewritten at the same time."""
         try:
             manifest = Manifest.read(self.layout.manifest)
-        except Corrupt as damage:
+        except Corrupt as met:
             # The log says the same as the manifest does, only less surely: read, but do not write.
-            self.damaged = damage
+            self.damaged = met
             manifest = Manifest(0, self.layout.segments_on_disk())
         for number in manifest.segments:
             try:
                 self.open_segment(number)
-            except Corrupt as damage:
+            except Corrupt as met:
                 if self._is_rewritten(manifest):
                     return False
-                self.damaged = damage
+                self.damaged = met
         if self.damaged is not None and not self.segments:
             raise self.damaged
         return True
@@ -84,7 +102,7 @@ class Log:
         The old ones are not closed: somebody may be walking them.
         """
         self.segments = []
-        self.damaged = self._tail = None
+        self.damaged = self.cut_short = self._tail = None
         self._tips.clear()
         self.rewrites += 1
         self.load()
@@ -108,14 +126,25 @@ class Log:
         elif self._tail_is_damage() and self._take_in():
             self.follow()  # it was being written while it was judged
             return
+        self.cut_short = self._cut_short()
         self.cache.store_when_worthwhile(self.active)
 
-    def _take_in(self) -> bool:
+    def follow_until(self, until: float) -> bool:
+        """As follow, but stop at that time of the monotonic clock; whether all was taken in."""
+        self._take_in(until)
+        whole = time.monotonic() <= until
+        if whole:
+            self.follow()
+        return whole
+
+    def _take_in(self, until: float = float("inf")) -> bool:
         """Take in the batches behind the verified end; whether there were any."""
         before = self.active.end
         for opened in self.active.follow():
             for move in moves_in(opened):
                 self._tips[move.ref] = move
+            if time.monotonic() > until:
+                break
         return self.active.end > before
 
     def _tail_is_damage(self) -> bool:
@@ -136,22 +165,93 @@ class Log:
         """See ``snapstore.engine.Engine.cut_off``; as of the last look."""
         if self.damaged is None and self._tail is not None and self._tail.acknowledged:
             return self._tail.as_error()
-        return self.damaged
+        return self.damaged or self.cut_short
+
+    @property
+    def refusal(self) -> Corrupt | None:
+        """Why nothing may be written, as far as this process knows; a tail is judged by who writes
+        behind it."""
+        return self.damaged or self.cut_short or self.hurt
+
+    def _cut_short(self) -> Corrupt | None:
+        active, durable = self.active, self._durable
+        size = active.size()
+        if self._tail is not None and self._tail.acknowledged:
+            return None  # it says the same, and where
+        if size < active.end:
+            return damage.shorter(active, size, active.end)
+        if durable is None or durable.number < active.number:
+            return None
+        if durable.number > active.number:
+            return damage.ends_before(self.layout, durable)
+        if active.end < durable.end:
+            return damage.shorter(active, active.end, durable.end)
+        return None
+
+    def known_problems(self) -> list[Problem]:
+        """What hides the end of the log, and so is not met by who reads it."""
+        named = (("manifest", self.damaged), ("cut_short", self.cut_short))
+        return [Problem(k, met.path, met.offset, None, str(met)) for k, met in named if met]
+
+    # --- damage that can be read around -----------------------------------------------------------
+
+    @contextlib.contextmanager
+    def noting_damage(self) -> Iterator[None]:
+        """What is met in here is noted."""
+        try:
+            yield
+        except Corrupt as met:
+            self.note_damage(met)
+            raise
+
+    def note_damage(self, met: Corrupt) -> None:
+        """Damage was met in reading: write nothing any more, if a second look says the same."""
+        segment = next((s for s in self.segments if s.name == met.path), None)
+        if segment is not None and met.offset is not None:
+            self._look_at(segment, met.offset)
+        if self.hurt is not None:
+            met.hint = self.hurt.hint
+
+    def look_again(self) -> None:
+        """Damage is known: see whether it was mended since."""
+        before, self.hurt = self.hurt, None
+        self.follow()
+        if before is not None:
+            self.note_damage(before)
+
+    def _look_again_where_damage_was(self) -> None:
+        places = self.witness.damage()
+        for number, offset in places:
+            segment = next((s for s in self.segments if s.number == number), None)
+            if segment is not None:
+                self._look_at(segment, offset)
+        if places and self.hurt is None:
+            self.witness.forget_damage()
+
+    def _look_at(self, segment: Segment, offset: int) -> None:
+        # What lies behind the end of the active segment is a tail, and judged as such.
+        counts = segment is not self.active or offset < segment.end
+        if counts and not damage.verifies_at(segment, offset):
+            self._note(segment, offset)
+
+    def _note(self, segment: Segment, offset: int) -> None:
+        self.hurt = self.hurt or damage.refusal(segment.name, offset)
+        self.witness.note_damage(segment.number, offset)
 
     def _follow_to_successor(self) -> None:
         """The active segment was sealed: open what the manifest names by now, if it is more."""
         known = tuple(segment.number for segment in self.segments)
         try:
             named = Manifest.read(self.layout.manifest).segments
-        except Corrupt as damage:
-            self.damaged = damage
+        except Corrupt as met:
+            self.damaged = met
             return
         if self.damaged is None and named[: len(known)] != known:
             self.load_rewritten()
             return
         later = named[len(known) :]
         for number in later:
-            self.cache.attach_sealed(self.active)
+            self._attach_sealed(self.active)
             self.open_segment(number)
         if later:
             self.follow()
@@ -174,6 +274,13 @@ class Log:
     def locate(self, object_id: bytes) -> tuple[Batch, int]:
         """The batch and slot of an object. Raises ObjectMissing or Corrupt."""
         try:
+            return self._found(object_id)
+        except Corrupt as met:
+            self.note_damage(met)
+            raise
+
+    def _found(self, object_id: bytes) -> tuple[Batch, int]:
+        try:
             found = self._locate(object_id)
         except Corrupt:
             if not self.doubt_indexes():
@@ -189,17 +296,17 @@ class Log:
         return found
 
     def _locate(self, object_id: bytes) -> tuple[Batch, int] | None:
-        damage = None
+        met = None
         for segment in reversed(self.segments):
             try:
                 found = segment.find(object_id)
             except Corrupt as error:
-                damage = error  # an older segment may hold it too
+                met = error  # an older segment may hold it too
                 continue
             if found is not None:
                 return found
-        if damage is not None:
-            raise damage
+        if met is not None:
+            raise met
         return None
 
     def doubt_indexes(self) -> bool:

@@ -9,15 +9,17 @@ A packed segment is a segment like any other, so reading one needs nothing furth
 Its messages are compressed in larger blocks, at a higher level and with a dictionary. Neighbours in
 the log are neighbours in their sessions, so what is read together still lies together.
 
-A segment is written under an unfinished name and synced. Whoever packs then renames it and lets the
-manifest name it: until that is done nothing of it counts.
+A segment is written under an unfinished name and synced, and its index beside it. Whoever packs
+then renames both and lets the manifest name the segment: until that is done nothing of it counts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from blake3 import blake3
 
@@ -27,6 +29,7 @@ from snapstore.engines.log import batch as fmt
 from snapstore.engines.log.batch import Writer, slot_order
 from snapstore.engines.log.codec import PACKED, Dictionary, train
 from snapstore.engines.log.index import (
+    HEADER_SIZE,
     Cover,
     Entries,
     build,
@@ -38,6 +41,7 @@ from snapstore.engines.log.index import (
 from snapstore.engines.log.layout import Layout
 from snapstore.engines.log.records import encode_move
 from snapstore.engines.log.segment import ZERO_DIGEST
+from snapstore.errors import DiskError
 
 BATCH = 1 << 20
 """Raw bytes in a batch; all of it is read and hashed to read one message."""
@@ -52,11 +56,16 @@ class Packed:
 
     number: int
     size: int
-    index: bytes
 
-    def renumbered_index(self, number: int) -> bytes:
-        """Its index, when it is to be the segment of another number."""
-        return renumbered(self.index, number)
+    def put_in_place(self, layout: Layout, disk: Disk, number: int) -> None:
+        """Give it its name and its number, which may be another one. The index goes with it, but is
+        throw-away: what fails there only costs time."""
+        disk.rename(layout.unfinished(self.number), layout.segment(number))
+        with contextlib.suppress(DiskError):
+            waiting = layout.unfinished_index(self.number)
+            if number != self.number:
+                _renumber(waiting, disk, number)
+            disk.rename(waiting, layout.index(number))
 
 
 @dataclass(slots=True)
@@ -167,7 +176,9 @@ class Packer:
         cover = Cover(
             into.number, 0, into.end, into.batches, into.digest, into.hash.digest(length=8)
         )
-        self.done.append(Packed(into.number, into.end, build(cover, into.entries)))
+        index = self._layout.unfinished_index(into.number)
+        self._disk.write_cache(index, build(cover, into.entries))
+        self.done.append(Packed(into.number, into.end))
 
     def finish(self) -> list[Packed]:
         """Write what was added and is not written yet; the segments that were made since the
@@ -185,6 +196,14 @@ class Packer:
             os.close(self._open.fd)
             self._disk.remove(self._layout.unfinished(self._open.number))
             self._open = None
+
+
+def _renumber(index: Path, disk: Disk, number: int) -> None:
+    fd = disk.open(index, writable=True)
+    try:
+        disk.write_at(fd, renumbered(os.pread(fd, HEADER_SIZE, 0), number), 0)
+    finally:
+        os.close(fd)
 
 
 def _records_of(dictionary: Dictionary | None) -> list[tuple[int, bytes]]:

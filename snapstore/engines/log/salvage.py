@@ -16,10 +16,11 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from snapstore.engine import Move
+from snapstore.engine import Move, Obj, Problem
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log import trash
 from snapstore.engines.log.batch import Batch, Header, Writer
+from snapstore.engines.log.damage import ends_sealed
 from snapstore.engines.log.layout import Manifest
 from snapstore.engines.log.pack import Packer
 from snapstore.engines.log.records import decode_page, moves_in
@@ -35,12 +36,19 @@ class Span:
     path: str
     offset: int
     length: int
+    """0: the segment should go on there, and was cut off."""
+
+    def __str__(self) -> str:
+        return f"{self.length} bytes do not verify" if self.length else "what follows is gone"
 
 
 class Everything:
     """Nothing is to go: what ``Rewrite`` asks, answered."""
 
-    def renew(self) -> Collection[bytes]:
+    def begin(self) -> None:
+        """See ``Selection``."""
+
+    def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
         """See ``Selection``."""
         return ()
 
@@ -59,11 +67,23 @@ class Everything:
 class Salvage(Rewrite):
     """A rewriting that passes over what does not verify."""
 
-    def look(self) -> list[Span]:
+    def look(self) -> list[Problem]:
         """The damaged parts; nothing is written."""
         self._log.load()
         try:
-            return [span for segment in self._log.segments for span in _damaged(segment)]
+            spans = [span for segment in self._log.segments for span in self._damaged(segment)]
+            found = [Problem("damaged_batch", s.path, s.offset, None, str(s)) for s in spans]
+            return self._log.known_problems() + found
+        finally:
+            self._log.close()
+
+    def whole_ids(self) -> Iterator[tuple[bytes, int]]:
+        """(id, kind) of every object in a batch that verifies, as often as it is there."""
+        self._log.load()
+        try:
+            for segment in self._log.segments:
+                for _, opened in whole_batches(segment):
+                    yield from zip(opened.ids(), opened.kinds, strict=False)
         finally:
             self._log.close()
 
@@ -73,8 +93,8 @@ class Salvage(Rewrite):
             self._appender.lock()
             try:
                 self._log.load()
-                hurt = {s.number for s in self._log.segments if any(_damaged(s))}
-                if not hurt and self._log.damaged is None:
+                hurt = {s.number for s in self._log.segments if any(self._damaged(s))}
+                if not hurt and self._log.refusal is None:
                     return False
                 self._salvage(hurt | {self._log.active.number})
                 return True
@@ -101,16 +121,30 @@ class Salvage(Rewrite):
         # Every generation has made a segment, so no generation before was as high as its number.
         manifest = Manifest(active, (*names, active))
         disk.write_file(layout.manifest, manifest.encode())
-        trash.set_aside(layout, disk, sorted(hurt), layout.damaged, self._now)
+        log.witness.forget()
+        # With those that a manifest which came back from an older copy does not name.
+        aside = trash.stray(layout, manifest.segments)
+        trash.set_aside(layout, disk, aside, layout.damaged, self._now)
 
-    def _batches(self, segment: Segment, start: int = 0) -> Iterator[tuple[int, Batch]]:
-        return _whole_batches(segment)
+    def _damaged(self, segment: Segment) -> Iterator[Span]:
+        expected = 0
+        for offset, opened in whole_batches(segment):
+            if offset != expected:
+                yield Span(segment.name, expected, offset - expected)
+            expected = offset + opened.header.size
+        if expected < segment.size():
+            yield Span(segment.name, expected, segment.size() - expected)
+        elif segment is not self._log.active and not ends_sealed(segment):
+            yield Span(segment.name, expected, 0)
+
+    def _batches(self, segment: Segment) -> Iterator[tuple[int, Batch]]:
+        return whole_batches(segment)
 
     def _last_moves(self) -> list[Move]:
         """The refs, as far as any batch tells of them."""
         found: dict[str, Move] = {}
         for segment in self._log.segments:
-            for _, opened in _whole_batches(segment):
+            for _, opened in whole_batches(segment):
                 for payload in opened.payloads(fmt.REFS):
                     for move in decode_page(payload):
                         if move.gen >= found.get(move.ref, move).gen:
@@ -126,7 +160,7 @@ class Salvage(Rewrite):
         Those that stand before a damaged end refuse to write anyway.
         """
         last = None
-        for offset, opened in _whole_batches(active):
+        for offset, opened in whole_batches(active):
             last = (offset + opened.header.size, opened)
         if last is None or last[0] != active.size() or last[1].header.flags & fmt.SEAL:
             return
@@ -146,7 +180,7 @@ class Salvage(Rewrite):
             os.close(fd)
 
 
-def _whole_batches(segment: Segment) -> Iterator[tuple[int, Batch]]:
+def whole_batches(segment: Segment) -> Iterator[tuple[int, Batch]]:
     """The batches of a segment that verify and can be read, in order, whatever lies between."""
     at, size, number = 0, segment.size(), -1
     while at < size:
@@ -172,13 +206,3 @@ def _behind(segment: Segment, at: int, size: int) -> int:
         claimed = 1
     found = data.find(fmt.MAGIC, min(claimed, len(data)))
     return size if found < 0 else at + found
-
-
-def _damaged(segment: Segment) -> Iterator[Span]:
-    expected = 0
-    for offset, opened in _whole_batches(segment):
-        if offset != expected:
-            yield Span(segment.name, expected, offset - expected)
-        expected = offset + opened.header.size
-    if expected < segment.size():
-        yield Span(segment.name, expected, segment.size() - expected)

@@ -194,14 +194,28 @@ class Segment:
 
     def batch_before(self, end: int) -> Batch:
         """The batch that ends at an offset, for walking backwards. Raises Corrupt."""
-        trailer = os.pread(self.fd, fmt.TRAILER_SIZE, end - fmt.TRAILER_SIZE)
+        trailer = os.pread(self.fd, fmt.TRAILER_SIZE, max(0, end - fmt.TRAILER_SIZE))
         length = int.from_bytes(trailer[16:20], "little")
-        if not fmt.HEADER_SIZE < length <= end:
-            raise Corrupt("a batch trailer makes no sense", path=self.name, offset=end)
-        opened = self.batch(end - length)
-        if opened.header.size != length:
-            raise Corrupt("a batch trailer makes no sense", path=self.name, offset=end)
-        return opened
+        with contextlib.suppress(Corrupt):
+            opened = self.batch(end - length) if fmt.HEADER_SIZE < length <= end else None
+            if opened is not None and opened.header.size == length:
+                return opened
+        # Where the batch begins stands in its trailer, which may be what is damaged.
+        start = self._start_of_batch_before(end)
+        raise Corrupt("a batch does not verify", path=self.name, offset=start)
+
+    def _start_of_batch_before(self, end: int) -> int:
+        """Where the batch that ends at an offset begins, or an earlier one that is damaged."""
+        at = 0
+        while at < end:
+            try:
+                header = fmt.Header(os.pread(self.fd, fmt.HEADER_SIZE, at), (self.name, at))
+            except (Corrupt, UnsupportedFormat):
+                break
+            if at + header.size >= end:
+                break
+            at += int(header.size)
+        return at
 
     # --- growing --------------------------------------------------------------------------------
 
@@ -299,7 +313,7 @@ class Segment:
         """The batches that hold the last move of some ref in this segment."""
         offsets = set(self.fresh_tips.values())
         for index in self.indexes:
-            offsets.update(index.tip_places)
+            offsets.update(index.tips())
         return offsets
 
     def between(self, low: int, high: int) -> Iterator[tuple[bytes, int]]:

@@ -8,7 +8,8 @@ A writer that holds the lock and meets them has two cases to tell apart:
     Damage. Bytes that were acknowledged have changed since. Cutting would destroy what lies
     behind them, so nothing is written any more until ``repair`` has been asked for.
 
-What tells them apart is what lies behind the first bad byte. A whole batch there was written
+Where cache/ knows that the log was durable further (see witness), nobody need ask. Else what tells
+them apart is what lies behind the first bad byte. A whole batch there was written
 later, if its number is higher than that of the batch which is missing: what has a lower one is a
 remnant of what the disk held before. If its ``durable end`` lies past the bad byte, its writer
 knew that byte to be synced: damage. Writers sync what they build on, so this decides nearly

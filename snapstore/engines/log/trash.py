@@ -17,11 +17,22 @@ from snapstore.engines.log.layout import UNFINISHED, Layout
 def set_aside(layout: Layout, disk: Disk, numbers: Iterable[int], folder: Path, now: int) -> None:
     """Move segments to a folder; now is in microseconds since the epoch. The lock must be held."""
     disk.make_dir(folder)
+    move_aside(layout, disk, numbers, folder, now)
+    settle(layout, disk, folder)
+
+
+def move_aside(layout: Layout, disk: Disk, numbers: Iterable[int], folder: Path, now: int) -> None:
+    """As set_aside, to a folder that is there; durable only after ``settle``, which needs no lock.
+    What a crash undoes of it is a stray again."""
     for number in numbers:
         disk.rename(layout.segment(number), folder / f"{now}-{number:08d}.seg")
         disk.remove(layout.index(number))
         for run in layout.cache.glob(f"{number:08d}.*.idx"):
             disk.remove(run)
+
+
+def settle(layout: Layout, disk: Disk, folder: Path) -> None:
+    """Make durable what was moved aside."""
     disk.sync_dir(folder)
     disk.sync_dir(layout.segment(0).parent)
 

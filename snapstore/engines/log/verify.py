@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import os
-import random
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from snapstore.disk import Disk
-from snapstore.engine import Kind, Problem, Progress
+from snapstore.engine import Problem, Progress
 from snapstore.engines.log import batch as fmt
-from snapstore.engines.log.batch import HEADER_SIZE, Batch, Header
+from snapstore.engines.log.laid import Laid, batches
 from snapstore.engines.log.layout import Layout, Manifest
-from snapstore.engines.log.records import decode_page, moves_in
+from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.segment import Segment
+from snapstore.engines.log.sheets import Sheets
 from snapstore.engines.log.tail import examine
+from snapstore.engines.sheet import Sheet
 from snapstore.errors import Corrupt, SnapstoreError
-from snapstore.ids import object_id
+
+_TOGETHER = 256 << 10
+"""Bytes of batches that make a sheet."""
 
 
-def verify(
+def scan(
     layout: Layout,
     disk: Disk,
     segments: Sequence[Segment],
     damaged: Corrupt | None,
+    share: float,
     progress: Progress | None,
-) -> Iterator[Problem]:
-    """Every problem of the files, in the order of the log."""
+) -> Iterator[Problem | Sheet]:
+    """See ``snapstore.engines.sheet.Scanned``; in the order of the log."""
     if damaged is not None:
         yield Problem("manifest", damaged.path, damaged.offset, None, str(damaged))
     total = sum(segment.size() for segment in segments)
@@ -39,16 +43,18 @@ def verify(
         if segment is None:
             continue
         try:
-            for seen in _segment(segment, last=known is segments[-1]):
-                if isinstance(seen, Problem):
+            for seen in _segment(segment, segment.size(), share, last=known is segments[-1]):
+                if not isinstance(seen, int):
                     yield seen
                 elif progress is not None:
                     progress(done + seen, total)
             done += segment.size()
         finally:
             segment.close()
-        yield from _indexes(layout, known)
-    yield from _modes(layout.root)
+        if share >= 1:
+            yield from _indexes(layout, known)
+    if share >= 1:
+        yield from _modes(layout.root)
 
 
 def _again(known: Segment, layout: Layout, disk: Disk) -> Segment | None:
@@ -61,44 +67,32 @@ def _again(known: Segment, layout: Layout, disk: Disk) -> Segment | None:
         return None
 
 
-def verify_part(
-    layout: Layout, disk: Disk, segments: Sequence[Segment], share: float
-) -> Iterator[Problem]:
-    """The problems of a random part of all batches. Of the others only the headers are read."""
-    for known in segments:
-        segment = _again(known, layout, disk)
-        if segment is None:
-            continue
-        path, at = str(segment.path), 0
+def _segment(
+    segment: Segment, stop: int, share: float, *, last: bool
+) -> Iterator[Problem | Sheet | int]:
+    """The problems and the sheets of one segment up to an offset, between them how far it is."""
+    path, start = str(segment.path), 0
+    previous: Laid | None = None
+    while start < stop:
+        taken = Sheets(path)
+        told = start
         try:
-            while at < known.end:
-                header = Header(os.pread(segment.fd, HEADER_SIZE, at), (path, at))
-                if random.random() < share:
-                    yield from _records(path, at, segment.batch(at))
-                at += header.size
+            for offset, laid, wanted in batches(segment, start, stop, share):
+                _follows(path, offset, laid, previous)
+                yield from taken.add(offset, laid, wanted)
+                previous, start = laid, offset + laid.header.size
+                if start - told >= _TOGETHER:
+                    yield from taken.rest()
+                    yield start
+                    told = start
+            yield from taken.rest()
         except SnapstoreError as error:
-            message = f"bytes are damaged: {error}; `snapstore verify` says how many"
-            yield Problem("damaged_batch", path, at, None, message)
-        finally:
-            segment.close()
-
-
-def _segment(segment: Segment, *, last: bool) -> Iterator[Problem | int]:
-    """The problems of one segment, between them how far reading has come."""
-    path, start, size = str(segment.path), 0, segment.size()
-    previous: Batch | None = None
-    while start < size:
-        try:
-            for offset, opened in segment.scan(start, size):
-                _follows(path, offset, opened, previous)
-                yield from _records(path, offset, opened)
-                previous, start = opened, offset + opened.header.size
-                yield start
-        except SnapstoreError as error:
+            yield from taken.rest()
             number = previous.header.number + 1 if previous else 0
             problem, start = _bad_bytes(segment, start, number, last, error)
             previous = None
             yield problem
+        yield start
 
 
 def _bad_bytes(
@@ -121,7 +115,7 @@ def _bad_bytes(
     return Problem("damaged_batch", path, start, None, message), following
 
 
-def _follows(path: str, offset: int, opened: Batch, previous: Batch | None) -> None:
+def _follows(path: str, offset: int, opened: Laid, previous: Laid | None) -> None:
     """Raises Corrupt for a batch that is whole but stands where it was not written."""
     if previous is None:
         return
@@ -129,21 +123,6 @@ def _follows(path: str, offset: int, opened: Batch, previous: Batch | None) -> N
     linked = opened.header.previous == previous.digest[: fmt.CHAIN_SIZE]
     if not (follows and linked):
         raise Corrupt("a batch does not follow the one before", path=path, offset=offset)
-
-
-def _records(path: str, offset: int, opened: Batch) -> Iterator[Problem]:
-    try:
-        for slot in range(opened.objects):
-            o = opened.object(slot)
-            # What a chunk list stands for is hashed where its chunks are read: see the store.
-            if o.kind != Kind.CHUNKED and object_id(o.payload) != o.id:
-                yield Problem("wrong_content", path, offset, o.id,
-                              f"object {o.id.hex()} holds something else")  # fmt: skip
-        moves_in(opened)
-        for payload in opened.payloads(fmt.REFS):
-            decode_page(payload)
-    except Corrupt as error:
-        yield Problem("damaged_record", path, offset, None, str(error))
 
 
 def _indexes(layout: Layout, segment: Segment) -> Iterator[Problem]:
