@@ -18,11 +18,11 @@ COMMAND_LINE = ROOT / "cli" / "snapstore_cli"
 
 LAYERS = [
     {"errors", "_version"},
-    {"ids", "names", "times"},
+    {"ids", "names", "times", "plainfile"},
     {"disk"},
     {"engine"},
     {"engines"},
-    {"values", "frozen", "toolshapes"},
+    {"values", "frozen", "toolshapes", "deepjson"},
     {"pairs", "textdiff"},
     {"model"},
     {"chunks"},

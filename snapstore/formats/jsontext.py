@@ -17,6 +17,8 @@ import json
 from functools import cache
 from typing import Any
 
+from snapstore.deepjson import encode
+
 _ASCII, _SPACED = 1, 2
 _INDENT_SHIFT = 2
 _WIDEST = 8
@@ -29,14 +31,19 @@ def style_of(value: Any, raw: bytes) -> int | None:
     """The style in which writing the value gives exactly these bytes; None for none."""
     style = _guess(raw)
     try:
-        return style if write(value, style) == raw else None
+        text = _encoder(style).encode(value)
+        return style if _bytes(text) == raw else None
     except (ValueError, RecursionError):
         return None
 
 
 def write(value: Any, style: int) -> bytes:
-    """The text of a value in a style. Raises RecursionError for very deep ones."""
-    return _encoder(style).encode(value).encode("utf-8", "backslashreplace")
+    """The text of a value in a style; where it is nested very deeply, not indented all the way."""
+    return _bytes(encode(value, _encoder(style)))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _guess(raw: bytes) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from snapstore.deepjson import dumps
 from snapstore.toolshapes import ITEM_RESULTS
 
 _RESULT_ITEMS = frozenset(ITEM_RESULTS.values())
@@ -156,7 +157,7 @@ def _block(block: Any) -> Block:
 def _contents(content: Any) -> Iterator[Text | Image | Other]:
     """The content of a result."""
     if content is not None and not isinstance(content, str | list):
-        content = json.dumps(content, ensure_ascii=False)
+        content = dumps(content)
     for block in _blocks(content):
         yield block if isinstance(block, Text | Image | Other) else Other("block", block)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from snapstore.deepjson import dumps
 from snapstore.formats.said import Block, Call, Image, Other, Result, Text, Thought, read
 from snapstore.textdiff import visible
 
@@ -47,7 +47,7 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Image):
         yield f"*picture, {block.url or block.media_type}*"
     elif isinstance(block, Other):
-        yield from _fenced(json.dumps(block.raw, ensure_ascii=False, indent=2), "json")
+        yield from _fenced(dumps(block.raw, indent=2), "json")
 
 
 def _thought(raw: dict[str, Any]) -> str:
@@ -67,7 +67,7 @@ def _input(given: Any) -> tuple[str, str]:
             return value, ""
     if isinstance(given, str):
         return given, ""
-    return json.dumps(given, ensure_ascii=False, indent=2), "json"
+    return dumps(given, indent=2), "json"
 
 
 def _fenced(text: str, language: str = "") -> Iterator[str]:

@@ -7,11 +7,11 @@ counterpart is left out and noted in the losses.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from snapstore.deepjson import dumps
 from snapstore.formats.codex import is_injected
 from snapstore.formats.losses import Losses
 from snapstore.formats.said import (
@@ -311,8 +311,8 @@ def _left_out(block: Thought | Other, losses: Losses) -> None:
 
 def _arguments(call: Call) -> str:
     if isinstance(call.input, str):
-        return json.dumps({"input": call.input}, ensure_ascii=False)
-    return json.dumps(call.input, ensure_ascii=False)
+        return dumps({"input": call.input})
+    return dumps(call.input)
 
 
 def _url(image: Image) -> str:

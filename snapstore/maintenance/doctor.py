@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from snapstore.errors import Corrupt, ObjectMissing
 from snapstore.maintenance.gc import collect
+from snapstore.maintenance.stranded import stranded
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -34,14 +35,23 @@ def examine(store: Store) -> Iterator[Sign]:
     if not engine.exists():
         yield Sign(True, "nothing has been saved yet")
         return
+    told: set[str] = set()
     if isinstance(engine, Examined):
         for sign in engine.signs():
+            told.add(sign.text)
             yield Sign(*sign)
     if engine.cut_off is None:  # else the signs have told of what is worse
         for warning in engine.warnings:
-            yield Sign(False, warning, "keep the store on a local disk")
+            if warning not in told:
+                yield Sign(False, warning, "keep the store on a local disk")
+    yield from _restores(store)
     yield from _sessions(store)
     yield from _unreached(store)
+
+
+def _restores(store: Store) -> Iterator[Sign]:
+    for one in stranded(store):
+        yield Sign(False, str(one), "snapstore repair --apply puts the files where they are seen")
 
 
 def _sessions(store: Store) -> Iterator[Sign]:

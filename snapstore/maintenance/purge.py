@@ -18,7 +18,7 @@ any more, so a provider may refuse to go on with such a history.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -26,6 +26,7 @@ from snapstore import refs
 from snapstore.chunks import pieces_of
 from snapstore.engine import Kind, Move, Update
 from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused, SnapstoreError
+from snapstore.maintenance.astray import astray
 from snapstore.maintenance.reach import Reach
 from snapstore.maintenance.rewrite import Rewriter
 from snapstore.maintenance.unwanted import Unwanted
@@ -101,7 +102,8 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
         if isinstance(engine, Discarding) and apply:
             touched, dropped = _purge(store, engine, rewriter, unwanted, stage)
         else:
-            touched = [plan.tip.ref for plan in _plans(store, rewriter)]
+            histories = _histories(store.engine.reflog())
+            touched = [plan.tip.ref for plan in _plans(store, rewriter, histories)]
             dropped = len(set(rewriter.replaced()))
     changed = rewriter.changed
     return Purged(
@@ -128,12 +130,15 @@ def _purge(
     touched: dict[str, None] = {}
     for _ in range(_TRIES):
         tips = {tip.ref: tip.gen for tip in store.engine.tips()}
-        plans = list(_plans(store, rewriter))
+        moves = list(store.engine.reflog())
+        histories = _histories(moves)
+        plans = list(_plans(store, rewriter, histories))
         with contextlib.suppress(RefMoved):
             if not plans:
-                doomed = _doomed(store, rewriter, unwanted)
+                live = _live(store, moves, histories)
+                doomed = _doomed(store, rewriter, unwanted, live)
                 rewriter.use(stage)
-                return list(touched), engine.discard(doomed, dict(_first_that_counts(store)), tips)
+                return list(touched), engine.discard(doomed, _first_that_count(histories), tips)
             touched |= {plan.tip.ref: None for plan in plans}
             _carry_out(store, plans, stage, rewriter.changed)
     raise Refused(
@@ -145,10 +150,10 @@ def _purge(
 # --- the moves that count -----------------------------------------------------------------------
 
 
-def _histories(store: Store) -> dict[str, list[Move]]:
+def _histories(moves: Iterable[Move]) -> dict[str, list[Move]]:
     """The moves of each ref that points at snapshots, oldest first, from its last purge on."""
     found: dict[str, list[Move]] = {}
-    for move in store.engine.reflog():
+    for move in moves:
         if move.ref.startswith(refs.OF_SNAPSHOTS):
             found.setdefault(move.ref, []).append(move)
     return {ref: _since_purge(moves[::-1]) for ref, moves in found.items()}
@@ -179,11 +184,10 @@ def _begin_of_purge(moves: list[Move], at: int) -> int:
     return at
 
 
-def _first_that_counts(store: Store) -> Iterator[tuple[str, int]]:
+def _first_that_count(histories: Mapping[str, list[Move]]) -> dict[str, int]:
     """Of each ref that was purged the first move that stays."""
-    for ref, moves in _histories(store).items():
-        if moves[0].op == refs.PURGE:
-            yield ref, moves[0].gen
+    firsts = {ref: moves[0] for ref, moves in histories.items()}
+    return {ref: move.gen for ref, move in firsts.items() if move.op == refs.PURGE}
 
 
 # --- what is to be done to each ref -------------------------------------------------------------
@@ -202,8 +206,10 @@ class _Plan:
     info: Mapping[str, Any]
 
 
-def _plans(store: Store, rewriter: Rewriter) -> Iterator[_Plan]:
-    for moves in _histories(store).values():
+def _plans(
+    store: Store, rewriter: Rewriter, histories: Mapping[str, list[Move]]
+) -> Iterator[_Plan]:
+    for moves in histories.values():
         tip = stands = moves[-1]
         cut_off = tip.op == refs.PURGE and tip.info[_PURGED][_MORE]
         if cut_off:
@@ -291,12 +297,13 @@ def _of_names(tip: Move) -> dict[str, Any]:
 # --- what is dropped ----------------------------------------------------------------------------
 
 
-def _doomed(store: Store, rewriter: Rewriter, unwanted: Unwanted) -> set[bytes]:
+def _doomed(
+    store: Store, rewriter: Rewriter, unwanted: Unwanted, live: Collection[bytes]
+) -> set[bytes]:
     """Every object that held the text, or referred to one that did: nothing leads there now.
 
     Also those that nothing led to before: a save that was cut off, a purge that was.
     """
-    live = _live(store)
     with Stage(store.objects) as throw_away:
         rewriter.use(throw_away)
         for object_id, kind in store.engine.ids(b"", 0):
@@ -312,18 +319,18 @@ def _doomed(store: Store, rewriter: Rewriter, unwanted: Unwanted) -> set[bytes]:
                     doomed.add(object_id)
     for object_id in list(doomed):
         doomed.update(_pieces(store, object_id))
-    return doomed - live
+    return (doomed | astray(store.engine, unwanted)).difference(live)
 
 
-def _live(store: Store) -> set[bytes]:
+def _live(store: Store, moves: Iterable[Move], histories: Mapping[str, list[Move]]) -> set[bytes]:
     """What is reached from the refs as they are, and from the moves that count."""
 
     def give_up(object_id: bytes, error: SnapstoreError) -> None:
         raise error
 
     reach = Reach(store.objects, give_up)
-    for moves in _histories(store).values():
-        for move in moves:
+    for counting in histories.values():
+        for move in counting:
             if move.new is not None:
                 for turn in reach.line(move.new):
                     reach.visit(turn)
@@ -335,7 +342,7 @@ def _live(store: Store) -> set[bytes]:
         if tip.new is not None and tip.ref.startswith(refs.ARRIVING):
             for turn in reach.line(tip.new):
                 reach.visit(turn)
-    for move in store.engine.reflog():
+    for move in moves:
         if move.new is not None and not move.ref.startswith(refs.OF_SNAPSHOTS):
             reach.seen.add(move.new)
     return reach.seen

@@ -44,6 +44,8 @@ class Reach:
         self._trees = Trees(objects)
         self._report = report
         self.seen: set[bytes] = set()
+        self.chunked: set[bytes] = set()
+        """The contents that were met and are kept in pieces."""
 
     def line(self, head: bytes) -> Iterator[Turn]:
         """The turns of a line that were not met before, newest first; the caller visits each."""
@@ -108,6 +110,7 @@ class Reach:
             while directories:
                 directories += self._directory(directories.pop())
         except SnapstoreError as error:
+            self.seen.add(root)
             self._report(root, error)
 
     def _directory(self, entries: bytes | None) -> list[bytes]:
@@ -127,13 +130,16 @@ class Reach:
 
     def _history(self, tip: bytes | None) -> None:
         found: list[bytes] = []
+        here = tip
         try:
             for node_id, node in self._objects.lists.reachable(tip, self.seen):
                 found.append(node_id)
+                here = node.prev
                 for at in range(0, len(node.ids), 32):
                     self.content(node.ids[at : at + 32])
         except SnapstoreError as error:
-            self._report(tip or b"", error)
+            found.append(here or b"")
+            self._report(here or b"", error)
         # Marked only now: the walk stops at the first node that was seen before.
         self.seen.update(found)
 
@@ -146,6 +152,7 @@ class Reach:
                     for link in node.links:
                         self.content(link)
         except SnapstoreError as error:
+            found.append(root or b"")
             self._report(root or b"", error)
         self.seen.update(found)
 
@@ -162,6 +169,7 @@ class Reach:
                     continue
                 o = self._objects.engine.read(here)
                 if o.kind == Kind.CHUNKED:
+                    self.chunked.add(here)
                     waiting += pieces_of(o.payload, here)
             except SnapstoreError as error:
                 self._report(here, error)

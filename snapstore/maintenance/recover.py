@@ -6,16 +6,18 @@ by hands that put old segments back. The newest turn of each such line becomes a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from snapstore import refs
 from snapstore.engine import Kind
 from snapstore.errors import SnapstoreError
-from snapstore.maintenance.mark import Mark
-from snapstore.maintenance.repair import Wholeness
+from snapstore.maintenance.reach import Reach
+from snapstore.maintenance.repair import Salvaging, Wholeness
+from snapstore.model.layout import LAYOUT, Layout
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -54,13 +56,14 @@ def recover(store: Store, *, dry_run: bool = False) -> list[Recovered]:
 
 def _ends(store: Store) -> Iterator[bytes]:
     """The whole turns that nothing leads to, not even another of them; by id."""
-    mark = Mark(store, since=0)
-    mark.renew()
-    left = [i for i, kind in store.engine.ids(b"", 0) if kind == Kind.SNAPSHOT]
+    known = _led_to(store)
+    engine = store.engine
+    there = engine.whole_ids() if isinstance(engine, Salvaging) else engine.ids(b"", 0)
+    left = sorted({i for i, kind in there if kind == Kind.SNAPSHOT})
     whole = Wholeness(store)
     lost: dict[bytes, bytes | None] = {}
     for snapshot_id in left:
-        if mark.keeps(snapshot_id):
+        if snapshot_id in known:
             continue
         try:
             lost[snapshot_id] = store.objects.snapshots.record(snapshot_id).parent
@@ -69,3 +72,22 @@ def _ends(store: Store) -> Iterator[bytes]:
     usable = [i for i in lost if whole.newest(i) == i]
     parents = {lost[i] for i in usable}
     yield from (i for i in usable if i not in parents)
+
+
+def _led_to(store: Store) -> set[bytes]:
+    """The turns that some ref leads to or has led to, as far as that can be read."""
+    reach = Reach(store.objects, lambda object_id, error: None)
+    for move in chain(store.engine.tips(), refs.moves_around_damage(store.engine, lambda _: None)):
+        heads = [] if move.new is None else [move.new]
+        if LAYOUT in move.info:
+            heads += _heads(store, move.info[LAYOUT])
+        for head in heads:
+            deque(reach.line(head), maxlen=0)
+    return reach.seen
+
+
+def _heads(store: Store, layout: bytes) -> Sequence[bytes]:
+    try:
+        return Layout.decode(store.objects.content(layout), layout).heads
+    except SnapstoreError:
+        return ()

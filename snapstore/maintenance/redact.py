@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from snapstore import values
 from snapstore.maintenance.secrets import Secret, find, find_given, may_hold
 
 Change = Callable[[bytes, bytes], bytes]
@@ -112,11 +113,12 @@ def _unique(key: Any, taken: Mapping[Any, Any]) -> Any:
 
 def signed_thinking(before: Any, after: Any) -> bool:
     """Whether a message's thinking, which is signed, differs between two copies of it."""
-    old, new = _signed(before), _signed(after)
-    return old != new
+    # Compared as they are encoded: what is nested deeply cannot be compared in Python.
+    return _signed(before) != _signed(after)
 
 
-def _signed(message: Any) -> list[Any]:
+def _signed(message: Any) -> list[bytes]:
     content = message.get("content") if isinstance(message, Mapping) else None
     blocks = content if isinstance(content, (list, tuple)) else ()
-    return [b for b in blocks if isinstance(b, Mapping) and b.get("type") == "thinking"]
+    thinking = (b for b in blocks if isinstance(b, Mapping) and b.get("type") == "thinking")
+    return [values.encode(block, allow_bytes=True) for block in thinking]

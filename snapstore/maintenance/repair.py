@@ -5,24 +5,30 @@
        line, all of which is whole, else of where it was before. It says ``repair`` in the reflog
     3. older moves that lead to what is not whole stay as a record that leads nowhere
 
+Before that, files that a restore was moving when it was interrupted are rescued where its journal
+is damaged (see stranded).
+
 Turns that are not whole stay in the store until they are collected, and for good in the files that
 were set aside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from snapstore import refs
-from snapstore.engine import Move, Problem, Update
+from snapstore.engine import Move, Obj, Problem, Update
 from snapstore.errors import Refused, SnapstoreError
 from snapstore.maintenance.reach import Reach, Turn
+from snapstore.maintenance.stranded import Stranded, rescue, stranded
 from snapstore.model.layout import LAYOUT
 
 if TYPE_CHECKING:
-    from snapstore.engines.log.rewrite import Dropped, Selection
+    from pathlib import Path
+
+    from snapstore.engines.log.selection import Dropped, Selection
     from snapstore.store import Store
 
 OP = "repair"
@@ -37,6 +43,9 @@ class Salvaging(Protocol):
 
     def damage(self) -> list[Problem]:
         """The parts of its files that do not verify."""
+
+    def whole_ids(self) -> Iterator[tuple[bytes, int]]:
+        """(id, kind) of every object that still verifies; some may be named twice."""
 
     def salvage(self, now: int) -> bool:
         """Write anew what still verifies and set the rest aside; whether anything had to be."""
@@ -68,15 +77,23 @@ class Repaired:
     damaged: tuple[Problem, ...]
     moved: tuple[Moved, ...]
     applied: bool
+    stranded: tuple[Stranded, ...] = ()
+    """Restores of directories that nobody can finish, and where their files are by now."""
 
 
-def repair(store: Store, *, apply: bool = False) -> Repaired:
+def repair(store: Store, *, apply: bool = False, places: Iterable[Path] = ()) -> Repaired:
     """Go on with what is whole. Raises Refused for an engine that has no files to repair.
 
     Without ``apply`` nothing is written, and what lies behind a damaged part counts as not there.
+    For places see ``maintenance.stranded``.
     """
+    files = stranded(store, places)
+    if apply:
+        files = [rescue(store, one) for one in files]
     engine = store.engine
     if not isinstance(engine, Salvaging):
+        if files:
+            return Repaired((), (), apply, tuple(files))
         raise Refused(
             "a store of this kind cannot be repaired in place",
             hint="pull what can be read of it into another store",
@@ -92,7 +109,7 @@ def repair(store: Store, *, apply: bool = False) -> Repaired:
             engine_moves = Update(one.ref, one.new, one.old, OP, store.clock(), info)
             store.engine.commit([], engine_moves)
         engine.rewrite(whole, now=store.clock(), grace=_DAY)
-    return Repaired(damaged, moved, apply)
+    return Repaired(damaged, moved, apply, tuple(files))
 
 
 class Wholeness:
@@ -159,7 +176,10 @@ class Wholeness:
 
     # --- what a rewriting asks --------------------------------------------------------------------
 
-    def renew(self) -> Collection[bytes]:
+    def begin(self) -> None:
+        """Everything stays."""
+
+    def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
         """Everything stays, so nothing stays in addition."""
         return ()
 
@@ -209,7 +229,7 @@ def _moved(store: Store, whole: Wholeness) -> Iterator[Moved]:
     if not broken:
         return
     before: dict[str, list[bytes]] = {tip.ref: [] for tip in broken}
-    for move in store.engine.reflog():
+    for move in refs.moves_around_damage(store.engine, lambda error: None):
         if move.ref in before and move.new is not None:
             before[move.ref].append(move.new)
     for tip in broken:

@@ -162,9 +162,8 @@ class Rewriter:
     def _encoded(self, encoded: bytes) -> bytes:
         if not self._unwanted.is_in(encoded):
             return encoded
-        before = values.decode(encoded)
-        after = self.value(before)
-        return encoded if after == before else values.encode(after, allow_bytes=True)
+        # Compared as they are encoded: what is nested deeply cannot be compared in Python.
+        return values.encode(self.value(values.decode(encoded)), allow_bytes=True)
 
     # --- maps -------------------------------------------------------------------------------------
 

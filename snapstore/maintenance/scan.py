@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from snapstore import refs, values
-from snapstore.errors import Corrupt, ObjectMissing
+from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError
 from snapstore.ids import SIZE, object_id
 from snapstore.maintenance.secrets import Secret, find, find_given, may_hold
 from snapstore.model.layout import LAYOUT, Layout
@@ -89,7 +89,7 @@ class Scan:
             for tip in self._engine.tips(prefix):
                 if tip.new:
                     yield tip.ref.removeprefix(prefix), tip.new
-        for move in self._engine.reflog():
+        for move in refs.moves_around_damage(self._engine, self._missed):
             kind = next(filter(move.ref.startswith, refs.OF_SNAPSHOTS), None)
             if kind is None:
                 continue
@@ -100,6 +100,9 @@ class Scan:
             if layout:
                 for head in self._heads(layout):
                     yield name, head
+
+    def _missed(self, error: SnapstoreError) -> None:
+        self.unread += 1
 
     def _heads(self, layout_id: bytes) -> tuple[bytes, ...]:
         try:

@@ -1,26 +1,35 @@
-"""Checking a store: every byte against its hash, and every link from every ref and reflog entry."""
+"""Checking a store: every byte against its hash, and every link from every ref and reflog entry.
+
+An engine that can be looked through is, once: what it hands out is counted (see census), and when
+all of it fits together nothing has to be followed. Only where something may be missing are the
+links followed one by one, to say what that touches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from snapstore import refs
-from snapstore.engine import Move, Problem, Progress
-from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError, UnsupportedFormat
-from snapstore.maintenance.reach import Reach
-from snapstore.model.layout import LAYOUT
+from snapstore.engine import Problem, Progress, Touch
+from snapstore.engines.sheet import Scanned
+from snapstore.errors import SnapstoreError
+from snapstore.maintenance.census import Census
+from snapstore.maintenance.following import Followed, follow, heads, place, tips
+from snapstore.maintenance.hidden import Hidden
+from snapstore.maintenance.oddpairs import Pairs, read_pairs
+from snapstore.maintenance.touches import Touches
 
 if TYPE_CHECKING:
     from snapstore.store import Store
 
-_UNREADABLE = (Corrupt, UnsupportedFormat)
-"""What reading damaged bytes raises: they may even look like another format."""
+_Place: TypeAlias = tuple[str | None, int | None]
+"""Path and offset."""
 
 
 @runtime_checkable
 class InFiles(Protocol):
-    """An engine whose objects lie in files that can be looked at in part, and be replaced."""
+    """An engine whose objects lie in files that a collection may replace."""
 
     @property
     def rewrites(self) -> int:
@@ -28,9 +37,6 @@ class InFiles(Protocol):
 
     def kind(self, object_id: bytes) -> int:
         """The kind of an object, without reading its content."""
-
-    def verify_part(self, share: float) -> Iterator[Problem]:
-        """As verify, of a random part of all batches; share: how large a part, from 0 to 1."""
 
 
 def verify(
@@ -42,118 +48,138 @@ def verify(
 ) -> Iterator[Problem]:
     """The problems of a store, none when all is well.
 
-    First the engine reads everything again; when share is less than 1, that part of it, where it
-    can. Then the links are followed: an object that is whole but points at one that is gone is
-    found here, with the turns that need it. A quick verification does only that, and reads no
-    content.
+    Everything is read again; when share is less than 1, that part of the contents, where the engine
+    can. Then the links: an object that is whole but refers to one that is gone is found here. Each
+    problem says which turns it touches. A quick verification does only that, and reads no content.
+
+    In what is whole, tool results that answer no call are told too. They are harmless: a model's
+    API refuses them, but they are as they were saved.
     """
-    told: set[tuple[str | None, int | None]] = set()
-    for problem in _of_files(store, progress, quick, share):
-        told.add((problem.path, problem.offset))
-        yield problem
+    share = 0.0 if quick else share
+    pairs = Pairs(store.objects) if share >= 1 else None
+    read = _read(store, progress, share, pairs)
+    hurt = any(not problem.harmless for problem in read.problems)
+    followed = Followed([], ()) if read.fits and not hurt else _followed(store)
+    if hurt or followed.met:
+        yield from _told(store, read, followed)
+        return
+    yield from read.problems
+    if pairs is not None:
+        if not isinstance(store.engine, Scanned):
+            read_pairs(pairs, store.objects, tips(store, _told_already))
+        yield from _odd(store, pairs)
+
+
+# --- the bytes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What came of reading everything."""
+
+    problems: Sequence[Problem]
+    fits: bool = False
+    """Whether it is known that all links lead somewhere."""
+    hidden: Mapping[_Place, Sequence[Touch]] = field(default_factory=dict)
+    """The turns that were saved behind damage, by its place."""
+
+
+def _read(store: Store, progress: Progress | None, share: float, pairs: Pairs | None) -> _Read:
+    engine = store.engine
+    found: list[Problem] = []
+    if not isinstance(engine, Scanned):
+        return _Read(list(engine.verify(progress)) if share > 0 else [])
+    cut = engine.cut_off
+    census, hidden = Census(store.objects, pairs), Hidden(store)
+    # Before anything is read: what others save meanwhile may come too late to be seen.
+    census.expect(tips(store, lambda error: census.doubt()))
+    for seen in engine.scan(share, progress):
+        if isinstance(seen, Problem):
+            found.append(seen)
+            continue
+        census.add(seen)
+        if cut is not None:
+            hidden.add(seen)
+    behind = {place(cut): hidden.touches()} if cut is not None else {}
+    return _Read(found, census.settle(), behind)
+
+
+def _followed(store: Store) -> Followed:
+    engine = store.engine
+    # Contents were hashed before, or are not to be read: here it is enough that they are there.
+    kind = engine.kind if isinstance(engine, InFiles) else None
     while True:
         before = _rewrites(store)
-        found = list(_links(store))
-        if not found or _rewrites(store) == before:
-            break  # else a collection came by, and took what was only on the way to be looked at
-    # A batch that reading the files has told of is met again where its moves are wanted.
-    yield from (one for one in found if one.id or (one.path, one.offset) not in told)
-
-
-def _of_files(
-    store: Store, progress: Progress | None, quick: bool, share: float
-) -> Iterator[Problem]:
-    engine = store.engine
-    damage = engine.cut_off
-    if damage is not None and (quick or share < 1):
-        yield Problem("damaged_batch", damage.path, damage.offset, None, str(damage))
-    if quick:
-        return
-    if share < 1 and isinstance(engine, InFiles):
-        yield from engine.verify_part(share)
-    else:
-        yield from engine.verify(progress)
+        followed = follow(store, kind)
+        if not followed.met or _rewrites(store) == before:
+            return followed  # else a collection came by, and took what was only to be looked at
 
 
 def _rewrites(store: Store) -> int:
     return store.engine.rewrites if isinstance(store.engine, InFiles) else 0
 
 
-def _links(store: Store) -> Iterator[Problem]:
-    met: list[tuple[bytes, SnapstoreError]] = []
-    # Contents were hashed before, or are not to be read: here it is enough that they are there.
-    kind = store.engine.kind if isinstance(store.engine, InFiles) else None
-    reach = Reach(store.objects, lambda object_id, error: met.append((object_id, error)), kind)
-    unread: dict[tuple[str | None, int | None], Problem] = {}
-
-    def unreadable(error: SnapstoreError) -> None:
-        problem = _unreadable(error)
-        unread.setdefault((problem.path, problem.offset), problem)
-
-    for move in _heads(store, unreadable):
-        assert move.new is not None
-        number: int | None = None
-        for turn in reach.line(move.new):
-            number = turn.record.turn
-            reach.visit(turn)
-            yield from (_problem(move, number, *one) for one in met)
-            met.clear()
-        # What is met behind the last turn is the turn before it, which the line breaks off at.
-        yield from (_problem(move, number - 1 if number else None, *one) for one in met)
-        met.clear()
-        if LAYOUT in move.info:
-            reach.layout(move.info[LAYOUT])
-        for tree in refs.trees_of(move):
-            reach.tree(tree)
-        yield from (_problem(move, None, *one) for one in met)
-        met.clear()
-    yield from unread.values()
+# --- telling -------------------------------------------------------------------------------------
 
 
-def _heads(store: Store, unreadable: Callable[[SnapstoreError], None]) -> Iterator[Move]:
-    """Where refs are and were: sessions and tags as they are now first, for a finding is named
-    after the first line that it is met on."""
-    tips: list[Move] = []
-    for prefix in refs.OF_SNAPSHOTS:
-        try:
-            tips += store.engine.tips(prefix)
-        except _UNREADABLE as error:
-            unreadable(error)
-    yield from (tip for tip in tips if tip.new)
-    for move in _moves(store, tips, unreadable):
-        if move.new and move.ref.startswith(refs.OF_SNAPSHOTS):
-            yield move
+def _told(store: Store, read: _Read, followed: Followed) -> Iterator[Problem]:
+    """All problems, each once, with the turns that they touch."""
+    problems = [*read.problems, *(met.problem for met in followed.met)]
+    wanted = {problem.id for problem in problems if problem.id}
+    touches = Touches(store, wanted, followed.chunked)
+    touches.walk(tips(store, _told_already))
+    touches.walk_rest(lambda: heads(store, _told_already))
+    at: dict[_Place, set[bytes]] = {}
+    for problem in problems:
+        if problem.id:
+            at.setdefault((problem.path, problem.offset), set()).add(problem.id)
+    said: set[_Place] = set()
+    for problem, ids in _alike(read.problems):
+        here = problem.path, problem.offset
+        said.add(here)
+        held = touches.of(ids) if ids else touches.at(here, at.get(here, ()))
+        yield problem._replace(touches=(*held, *read.hidden.get(here, ())))
+    yield from _of_links(followed, said, touches)
 
 
-def _moves(
-    store: Store, tips: Iterable[Move], unreadable: Callable[[SnapstoreError], None]
-) -> Iterator[Move]:
-    """The moves that can be read. The reflog ends where it is damaged; what stands before that is
-    found by its number."""
-    try:
-        yield from store.engine.reflog()
+def _alike(problems: Iterable[Problem]) -> Iterable[tuple[Problem, list[bytes]]]:
+    """The problems, of those that say the same of several objects at one place only the first; and
+    these objects."""
+    alike: dict[Problem, tuple[Problem, list[bytes]]] = {}
+    for problem in problems:
+        _, ids = alike.setdefault(problem._replace(id=None), (problem, []))
+        ids += [problem.id] if problem.id else []
+    return alike.values()
+
+
+def _of_links(followed: Followed, told: set[_Place], touches: Touches) -> Iterator[Problem]:
+    said: set[str] = set()
+    for problem, error in followed.met:
+        here = problem.path, problem.offset
+        if problem.id is None:
+            # A batch that reading the files has told of is met again where its moves are wanted.
+            if here not in told:
+                told.add(here)
+                yield problem._replace(touches=touches.at(here, ()))
+        elif problem.path is not None or str(error) not in said:
+            said.add(str(error))
+            yield problem._replace(touches=touches.of([problem.id]) or touches.like(error))
+
+
+def _told_already(error: SnapstoreError) -> None:
+    """Moves that cannot be read were told of where they were first met."""
+
+
+def _odd(store: Store, pairs: Pairs) -> Iterator[Problem]:
+    """What is odd about tool results in turns that refs lead to."""
+    if not pairs.found:
         return
-    except _UNREADABLE as error:
-        unreadable(error)
-    for tip in tips:
-        for gen in range(tip.gen - 1, 0, -1):
-            try:
-                move = store.engine.move(tip.ref, gen)
-            except _UNREADABLE as error:
-                unreadable(error)
-                continue
-            if move is not None:
-                yield move
-
-
-def _unreadable(error: SnapstoreError) -> Problem:
-    path, offset = (error.path, error.offset) if isinstance(error, Corrupt) else (None, None)
-    return Problem("damaged_batch", path, offset, None, f"moves cannot be read: {error}")
-
-
-def _problem(move: Move, turn: int | None, object_id: bytes, error: SnapstoreError) -> Problem:
-    kind = "missing" if isinstance(error, ObjectMissing) else "damaged"
-    path = error.path if isinstance(error, Corrupt) else None
-    offset = error.offset if isinstance(error, Corrupt) else None
-    at = f"turn {turn} of " if turn else ""
-    return Problem(kind, path, offset, object_id, f"{at}{refs.described(move.ref)}: {error}")
+    touches = Touches(store, {odd.node for odd in pairs.found}, None)
+    touches.walk(tips(store, _told_already))
+    met = [(held, odd) for odd in pairs.found if (held := touches.of([odd.node]))]
+    # From the end of each history to its beginning: so each is read once.
+    met.sort(key=lambda one: (one[0][0].ref, one[1].position), reverse=True)
+    told = [(held, odd, pairs.told(odd)) for held, odd in met]
+    for held, odd, what in reversed(told):
+        message = f"message {odd.position}: {what}"
+        yield Problem("pair", None, None, odd.message, message, True, held, odd.position)

@@ -21,6 +21,7 @@ from pathlib import Path
 from snapstore import refs, values
 from snapstore.engine import Move
 from snapstore.errors import Locked, SnapstoreError, StoreNotFound, Unreachable
+from snapstore.plainfile import read_plain
 from snapstore.store import Store, open_store
 from snapstore.transfer.remotes import Remote, remotes
 from snapstore.worktree.local import Local
@@ -183,7 +184,7 @@ def _read(store: Store) -> dict[str, LastPush]:
     if store.local is None:
         return {}
     try:
-        kept = values.decode((store.local.root / "cache" / "pushed").read_bytes())
+        kept = values.decode(read_plain(store.local.root / "cache" / "pushed"))
         return {
             name: LastPush(**{**one, "mark": tuple(one["mark"]) if one["mark"] else None})
             for name, one in kept.items()

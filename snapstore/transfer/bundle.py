@@ -237,7 +237,7 @@ class BundleEngine:
         text = self._at(0, _LONGEST_HEADER)
         first, _, rest = text.partition(b"\n")
         version = first.removeprefix(MAGIC)
-        if not first.startswith(MAGIC) or not version.isdigit():
+        if not first.startswith(MAGIC) or not version.isdigit() or len(version) > 9:
             raise self._bad("it does not begin as one", 0)
         if int(version) != VERSION:
             raise UnsupportedFormat(f"{self._path} is a bundle of version {int(version)}")

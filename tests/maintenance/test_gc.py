@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from snapstore.store import open_store
 from snapstore.transfer.imports import import_transcript
 
 NEVER_MIND = timedelta(0)
+Meanwhile = Callable[[Callable[[], None]], None]
 
 
 @pytest.fixture
@@ -42,6 +44,10 @@ def saved(store: Store, name: str, *messages: str) -> list[str]:
 
 def told(store: Store, name: str) -> list[str]:
     return [message["content"] for message in store.session(name).history]
+
+
+def void(_: object) -> None:
+    """What something returns does not matter."""
 
 
 def gone(store: Store, snapshot_id: str) -> bool:
@@ -160,21 +166,23 @@ class TestFiles:
         assert store.objects.content(bytes.fromhex(files["file"].id)) == b"first"
 
 
-class TestImports:
-    def rows(self, n: int) -> bytes:
-        return b"".join(
-            json.dumps({"role": "user" if k % 2 == 0 else "assistant", "content": f"m{k}"}).encode()
-            + b"\n"
-            for k in range(n)
-        )
+def rows(n: int) -> bytes:
+    """A transcript of so many messages."""
+    return b"".join(
+        json.dumps({"role": "user" if k % 2 == 0 else "assistant", "content": f"m{k}"}).encode()
+        + b"\n"
+        for k in range(n)
+    )
 
+
+class TestImports:
     def test_a_transcript_that_grew_is_recognised_after_a_collection(self, store: Store) -> None:
-        import_transcript(store, formats.read(self.rows(4), "talk.jsonl"), source="/talk.jsonl")
+        import_transcript(store, formats.read(rows(4), "talk.jsonl"), source="/talk.jsonl")
         name = store.sessions()[0].name
         saved(store, name, "said here", "and here")
         store.session(name).rewind(2)
         store.gc(grace=NEVER_MIND, apply=True)
-        import_transcript(store, formats.read(self.rows(6), "talk.jsonl"), source="/talk.jsonl")
+        import_transcript(store, formats.read(rows(6), "talk.jsonl"), source="/talk.jsonl")
         assert store.verify() == []
         assert [len(store.session(info.name).history) for info in store.sessions()] == [6]
 
@@ -219,23 +227,116 @@ class TestProgramsThatGoOn:
             held.rewind(late)
         assert told(store, "a") == ["one"]
 
-    def test_undo_of_a_save_made_while_it_ran_works(
-        self, store: Store, place: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        saved(store, "a", "one", "two")
-        other = place.open()
+
+class TestWhatIsDoneMeanwhile:
+    """Between the copying and the swap: what is committed then stays, with all it leads to."""
+
+    @pytest.fixture
+    def meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+        """Let something be done while the next collection runs."""
         catch_up = rewrite.Rewrite._catch_up
 
-        def save_meanwhile(self: rewrite.Rewrite, *args: object) -> None:
-            saved(other, "a", "three")
-            catch_up(self, *args)  # type: ignore[arg-type]
+        def let(something: Callable[[], None]) -> None:
+            def first_do_it(self: rewrite.Rewrite) -> None:
+                something()
+                catch_up(self)
 
-        monkeypatch.setattr(rewrite, "WORTHWHILE", 1)
-        monkeypatch.setattr(rewrite.Rewrite, "_catch_up", save_meanwhile)
+            monkeypatch.setattr(rewrite, "WORTHWHILE", 1)
+            monkeypatch.setattr(rewrite.Rewrite, "_catch_up", first_do_it)
+
+        return let
+
+    def test_a_save_can_be_undone(self, store: Store, place: Place, meanwhile: Meanwhile) -> None:
+        saved(store, "a", "one", "two")
+        other = place.open()
+        meanwhile(lambda: void(saved(other, "a", "three")))
         store.gc(grace=NEVER_MIND, apply=True)
         assert told(store, "a") == ["one", "two", "three"]
         store.undo("a")
         assert told(store, "a") == ["one", "two"]
+
+    def test_a_session_that_was_brought_back_is_whole(
+        self, store: Store, place: Place, meanwhile: Meanwhile, tmp_path: Path
+    ) -> None:
+        work, session = tmp_path / "work", store.session("a")
+        work.mkdir()
+        (work / "file").write_text("of a" * 50_000)
+        session.worktree = work
+        session.history.append("".join(str(n) for n in range(60_000)))
+        session.scratchpad.update({f"key {n}": n for n in range(400)})
+        session.save()
+        saved(store, "a", "two", "three")
+        store.delete("a")
+        other = place.open()
+        meanwhile(lambda: void(other.undo("a")))
+        assert store.gc(grace=NEVER_MIND, apply=True).objects == 0
+        assert store.verify() == []
+        assert len(store.session("a").history) == 3
+        assert len(store.session("a").scratchpad) == 400
+
+    def test_a_fork_of_what_was_to_go_is_whole(
+        self, store: Store, place: Place, meanwhile: Meanwhile
+    ) -> None:
+        ids = saved(store, "a", "one", "two", "three")
+        store.delete("a")
+        other = place.open()
+        meanwhile(lambda: void(other.fork(other.snapshot(ids[1]), "f")))
+        assert store.gc(grace=NEVER_MIND, apply=True).objects == 3
+        assert store.verify() == []
+        assert told(store, "f") == ["one", "two"]
+
+    def test_an_import_that_shares_with_what_was_to_go_is_whole(
+        self, store: Store, place: Place, meanwhile: Meanwhile
+    ) -> None:
+        import_transcript(store, formats.read(rows(300), "talk.jsonl"), source="/talk.jsonl")
+        store.delete(store.sessions()[0].name)
+        other = place.open()
+        longer = formats.read(rows(301), "more.jsonl")
+        meanwhile(lambda: void(import_transcript(other, longer, source="/more.jsonl")))
+        store.gc(grace=NEVER_MIND, apply=True)
+        assert store.verify() == []
+        (info,) = store.sessions()
+        assert len(store.session(info.name).history) == 301
+
+    def test_writers_that_never_pause_do_not_keep_it_from_its_end(
+        self, store: Store, place: Place, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rewrite, "HOLD", 0.001)  # so that it falls behind at first
+        saved(store, "gone", *map(str, range(50)))
+        store.delete("gone")
+        stop, begun, count = threading.Event(), threading.Event(), [0]
+
+        def save_on() -> None:
+            session = place.open().session("w")
+            while not stop.is_set():
+                session.history.append({"role": "user", "content": str(count[0])})
+                session.save()
+                count[0] += 1
+                if count[0] == 100:
+                    begun.set()
+
+        writer = threading.Thread(target=save_on)
+        writer.start()
+        meanwhile(lambda: void(begun.wait(30)))
+        store.gc(grace=NEVER_MIND, apply=True)
+        stop.set()
+        writer.join()
+        assert told(store, "w") == [str(n) for n in range(count[0])]
+        assert store.verify() == []
+
+
+def test_progress_is_told_up_to_the_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite, "WORTHWHILE", 1)
+    for name in "abcd":
+        saved(store, name, *(f"{name} {n}" for n in range(30)))
+    store.delete("a")
+    for apply in (False, True):
+        told_of: list[tuple[int, int]] = []
+        add = told_of.append
+        collect(store, apply=apply, grace=NEVER_MIND, progress=lambda *at, add=add: add(at))
+        done, totals = zip(*told_of, strict=True)
+        assert len(set(totals)) == 1 and list(done) == sorted(done)
+        assert done[0] < totals[0] // 4 and totals[0] * 0.95 < done[-1] <= totals[0]
 
 
 class CollectedStore(RuleBasedStateMachine):

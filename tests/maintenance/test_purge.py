@@ -27,6 +27,7 @@ from snapstore import (
     refs,
 )
 from snapstore.engines.memory import MemoryEngine
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.maintenance.purge import Discarding, purge
 from snapstore.maintenance.unwanted import Unwanted
 from snapstore.model.layout import LAYOUT
@@ -309,6 +310,8 @@ def _moves(store: Store, name: str) -> int:
 
 
 def test_objects_that_nothing_leads_to_are_dropped_if_they_hold_it(store: Store) -> None:
+    if isinstance(store.engine, ObjectStoreEngine):
+        pytest.skip("there it may be a save that is under way: see test_objectstore_discard")
     two_turns(store)
     with Stage(store.objects) as stage:
         orphan = stage.put_content(f"orphan {KEY}".encode())
@@ -458,6 +461,8 @@ def test_what_a_writer_relies_on_when_it_is_about_to_be_dropped_stays(
 def test_a_store_that_is_saved_to_all_the_time_is_left_for_a_quieter_hour(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if isinstance(store.engine, ObjectStoreEngine):
+        pytest.skip("there only those must be quiet who need what is to go")
     two_turns(store)
     engine = type(store.engine)
     discard, busy = engine.discard, store.session("busy")  # type: ignore[attr-defined]

@@ -178,6 +178,11 @@ def test_a_later_version_is_not_read(small: bytes, tmp_path: Path) -> None:
     assert refused(later, tmp_path / "b") is UnsupportedFormat
 
 
+def test_a_version_of_any_length_is_refused(small: bytes, tmp_path: Path) -> None:
+    endless = small.replace(b"bundle 1\n", b"bundle " + b"9" * 5000 + b"\n", 1)
+    assert refused(endless, tmp_path / "b") is Corrupt
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from snapstore import Store, refs
+from snapstore import ObjectMissing, SnapstoreError, Store, refs
 from snapstore.engine import Move
 from snapstore.times import moment
 from snapstore_cli import documents
@@ -17,6 +17,8 @@ from snapstore_cli.invocation import Invocation
 from snapstore_cli.limits import MOST
 from snapstore_cli.render import columns, moves
 from snapstore_cli.render.moves import Step
+
+_DAMAGE = 5
 
 
 @click.group(cls=Group, no_args_is_help=False)
@@ -31,8 +33,8 @@ def op() -> None:
 
 @op.command("log")
 @click.option("-n", "most", type=MOST, metavar="N", help="At most N moves.")
-@click.pass_obj
-def op_log(run: Invocation, most: int | None) -> None:
+@click.pass_context
+def op_log(context: click.Context, most: int | None) -> None:
     """Every move of every ref, newest first; with -s, those of one session.
 
     Each can be stepped back with `undo -s NAME`, and NAME@{2} is where it was 2 moves ago.
@@ -42,27 +44,51 @@ def op_log(run: Invocation, most: int | None) -> None:
       snapstore op log -n 20
       snapstore reflog -s fix-login
     """
-    found = islice(_steps(run.store, run.settings.session), most)
+    run: Invocation = context.obj
+    steps = _Steps(run.store)
+    found = islice(steps.of(run.settings.session), most)
+    look = run.out.look
     if run.out.json:
         run.out.document({"moves": [_document(step) for step in found]})
-        return
-    look = run.out.look
-    run.out.lines(columns.lines((moves.fields(step, look) for step in found), look), page=True)
+    else:
+        rows = (moves.fields(step, look) for step in found)
+        run.out.lines(columns.lines(rows, look, flexible=1), page=True)
+    if steps.met:
+        run.tell_of_damage(steps.met[0])
+        context.exit(_DAMAGE)
 
 
-def _steps(store: Store, session: str | None) -> Iterator[Step]:
-    for move in store.engine.reflog():
-        if session is None or move.ref == refs.SESSIONS + session:
-            before = store.engine.move(move.ref, move.gen - 1) if move.gen > 1 else None
-            yield Step(move, _end(store, before), _end(store, move))
+class _Steps:
+    """The moves that can be read, and what was met where others cannot."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.met: list[SnapstoreError] = []
 
-def _end(store: Store, move: Move | None) -> str | None:
-    if move is None or move.new is None:
-        return None
-    if move.ref == refs.CURRENT:  # it points at a name, whose id would say nothing
-        return store.objects.content(move.new).decode()
-    return move.new.hex()
+    def of(self, session: str | None) -> Iterator[Step]:
+        """Those of one session, or of every ref."""
+        for move in refs.moves_around_damage(self._store.engine, self.met.append):
+            if session is None or move.ref == refs.SESSIONS + session:
+                yield Step(move, self._before(move), self._end(move))
+
+    def _before(self, move: Move) -> str | None:
+        try:
+            before = self._store.engine.move(move.ref, move.gen - 1) if move.gen > 1 else None
+        except refs.UNREADABLE as error:
+            self.met.append(error)
+            return None
+        return self._end(before)
+
+    def _end(self, move: Move | None) -> str | None:
+        if move is None or move.new is None:
+            return None
+        if move.ref != refs.CURRENT:
+            return move.new.hex()
+        try:  # it points at a name, whose id would say nothing
+            return self._store.objects.content(move.new).decode()
+        except (*refs.UNREADABLE, ObjectMissing) as error:
+            self.met.append(error)
+            return None
 
 
 def _document(step: Step) -> dict[str, Any]:

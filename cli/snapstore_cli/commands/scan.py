@@ -14,6 +14,7 @@ from snapstore_cli.render import columns
 from snapstore_cli.render.words import count
 
 _FOUND = 1
+_DAMAGE = 5
 
 
 @click.command(cls=Command)
@@ -22,7 +23,8 @@ def scan(context: click.Context) -> None:
     """Look for keys, tokens and passwords in messages, scratchpad and files of every turn.
 
     Prints the kind of each, the session and turn where it first appears, the place in it, its first
-    characters and its length; never the whole. Exits with 1 when there are any.
+    characters and its length; never the whole. Exits with 1 when there are any, with 5 when there
+    are none in what can be read of a damaged store.
 
     What was found can be taken out of every turn with `snapstore purge`; whatever was leaked should
     be revoked all the same.
@@ -45,6 +47,8 @@ def scan(context: click.Context) -> None:
         run.out.note(count(len(found), "secret") if found else "nothing that looks like a secret")
     if found:
         context.exit(_FOUND)
+    if look.unread:
+        context.exit(_DAMAGE)
 
 
 def _document(finding: Finding) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -9,14 +10,19 @@ import click
 from snapstore.engine import Problem
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.output import Output
 from snapstore_cli.progress import Bar
+from snapstore_cli.render import touches
+from snapstore_cli.render.style import Look
 from snapstore_cli.render.words import count, one_line
 
 _DAMAGE = 5
+_WARNINGS = 20
+"""Warnings that are told one by one: a transcript may have a thousand results without a call."""
 
 
 @click.command(cls=Command)
-@click.option("--quick", is_flag=True, help="Follow the links only; no content is read.")
+@click.option("--quick", is_flag=True, help="Check the links only; no content is read.")
 @click.option(
     "--read-data",
     type=click.IntRange(1, 100),
@@ -28,8 +34,9 @@ _DAMAGE = 5
 def verify(context: click.Context, quick: bool, read_data: int) -> None:
     """Read everything again: each object against its hash, each link from each session and turn.
 
-    Exits with 5 when something that was saved is damaged. What costs nothing, such as the torn
-    tail that a crash leaves, is a warning.
+    Each problem says which turns of which sessions it touches. Exits with 5 when something that was
+    saved is damaged. What costs nothing is a warning: the torn tail that a crash leaves, and a tool
+    result that answers no call, which a model's API refuses.
 
     \b
     Examples:
@@ -47,16 +54,21 @@ def verify(context: click.Context, quick: bool, read_data: int) -> None:
         listed = [_document(problem) for problem in problems]
         run.out.document({"ok": not damage, "objects": objects, "problems": listed})
     else:
-        for problem in problems:
-            if problem.harmless:
-                run.out.warn(_line(problem))
-        run.out.lines(run.out.look.style("error", _line(problem)) for problem in damage)
+        _warn([problem for problem in problems if problem.harmless], run.out)
+        run.out.lines(_of_damage(damage, run.out.look))
         verdict = count(len(damage), "problem") if damage else "all is well"
         run.out.say(f"{count(objects, 'object')} checked: {verdict}")
         if damage:
             run.out.note("`snapstore repair` shows what can be saved; copy the store away first")
     if damage:
         context.exit(_DAMAGE)
+
+
+def _warn(harmless: Sequence[Problem], out: Output) -> None:
+    for problem in harmless[:_WARNINGS]:
+        out.warn("; ".join(_told(problem)))
+    if len(harmless) > _WARNINGS:
+        out.warn(f"{count(len(harmless) - _WARNINGS, 'more warning')}; --json lists them")
 
 
 def _document(problem: Problem) -> dict[str, Any]:
@@ -67,12 +79,25 @@ def _document(problem: Problem) -> dict[str, Any]:
         "id": problem.id.hex() if problem.id else None,
         "message": problem.message,
         "harmless": problem.harmless,
+        "touches": list(map(touches.document, problem.touches)),
+        "index": problem.position,
     }
 
 
-def _line(problem: Problem) -> str:
+def _of_damage(damage: Iterable[Problem], look: Look) -> Iterator[str]:
+    for problem in damage:
+        line, *further = _told(problem)
+        yield look.style("error", line)
+        yield from (f"  {more}" for more in further)
+
+
+def _told(problem: Problem) -> list[str]:
+    """What is wrong, and what it touches, if that is known."""
+    line = problem.message
     place = problem.path or ""
     if problem.offset is not None:
         place += f" at {problem.offset}"
-    told = f" ({place})" if place not in problem.message else ""
-    return one_line(f"{problem.kind}: {problem.message}{told}")
+    if place not in line:
+        line += f" ({place})"
+    touched = [f"touches {touches.in_words(problem.touches)}"] if problem.touches else []
+    return [one_line(text) for text in (f"{problem.kind}: {line}", *touched)]

@@ -68,6 +68,8 @@ def parse(text: str, name: str) -> TaskFile:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{name}: {error}", hint="see `snapstore task run --help`") from None
+    except RecursionError:
+        raise InvalidInput(f"{name}: nested too deeply for a task") from None
     return _Reader(text, name).task(found)
 
 
