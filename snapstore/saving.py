@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from snapstore import refs
 from snapstore.engine import Update
-from snapstore.errors import InvalidInput, RefMoved, Refused
+from snapstore.errors import InvalidInput, RefMoved, Refused, SnapstoreError
 from snapstore.objects import Stage
 from snapstore.snapshot import Snapshot
 
@@ -81,15 +81,22 @@ def commit_turn(
         twin = _twin(store, saved, moved.actual)
         if twin is not None:
             return name, twin
-        if on_conflict == "raise":
-            raise RefMoved(name, moved.expected, moved.actual) from None
-        if head is not None and not store.engine.contains(head.raw_id):
-            raise Refused(
-                f"what {name} went on from here is gone: it was purged",
-                hint="keep what is new, reload() the session and append it again",
-            ) from None
+        if on_conflict == "raise" or (head and not store.engine.contains(head.raw_id)):
+            raise no_way_on(name, moved.expected, moved.actual, on_conflict) from None
         return _commit_beside(store, stage, name, saved), saved
     return name, saved
+
+
+def no_way_on(
+    name: str, expected: bytes | None, actual: bytes | None, on_conflict: OnConflict
+) -> SnapstoreError:
+    """The error for a session that has moved, where there can be no fork of what it stood on."""
+    if on_conflict == "raise":
+        return RefMoved(name, expected, actual)
+    return Refused(
+        f"what {name} went on from here is gone: it was purged",
+        hint="keep what is new, reload() the session and append it again",
+    )
 
 
 def _before(store: Store, ref: str, turn: Snapshot) -> int | None:

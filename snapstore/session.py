@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from snapstore import pairs, refs, trimming, values
 from snapstore.engine import Move, Update
-from snapstore.errors import InvalidInput, NotFound, RefMoved, Refused, UnsupportedValue
+from snapstore.errors import (
+    InvalidInput,
+    NotFound,
+    ObjectMissing,
+    RefMoved,
+    Refused,
+    UnsupportedValue,
+)
 from snapstore.history import History
 from snapstore.objects import Stage
-from snapstore.saving import Content, OnConflict, check_save, commit_turn
+from snapstore.saving import Content, OnConflict, check_save, commit_turn, no_way_on
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Line, Snapshot
 
@@ -204,9 +211,12 @@ class Session:
     def _commit(
         self, stage: Stage, files: Files, label: str, on_conflict: OnConflict, completes: bool
     ) -> Snapshot:
-        content = Content(
-            self._history.stage(stage), self._scratchpad.stage(stage), *files, self._encoded_meta()
-        )
+        try:
+            history, scratchpad = self._history.stage(stage), self._scratchpad.stage(stage)
+        except ObjectMissing:
+            self._refuse_when_moved(on_conflict)  # by a purge: what this stands on is gone
+            raise
+        content = Content(history, scratchpad, *files, self._encoded_meta())
         name, saved = commit_turn(
             self._store,
             stage,
@@ -222,6 +232,12 @@ class Session:
         if self._binding is not None:
             self._binding.saved()
         return saved
+
+    def _refuse_when_moved(self, on_conflict: OnConflict) -> None:
+        tip = refs.live(self._store.engine, self._ref)
+        head, actual = self._head.raw_id if self._head else None, tip.new if tip else None
+        if head != actual:
+            raise no_way_on(self._name, head, actual, on_conflict) from None
 
     # --- going back and forth ---------------------------------------------------------------------
 

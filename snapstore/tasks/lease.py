@@ -2,7 +2,8 @@
 
 A lease must die with its holder: a process that was killed holds nothing. For a store in a
 directory the kernel sees to that: a lease is a ``flock`` on a file, and an open file dies with its
-process. Beside the lock lies who took it, for people to read; nothing is ever decided by it.
+process. Beside the lock lies who took it, for people to read; nothing is ever decided by it. For a
+store that several machines use see ``hostlease``.
 
     leases/KEY.lock      flock target: never written, never removed
     leases/KEY.holder    JSON: task, pid, host, since (microseconds since the epoch)
@@ -24,8 +25,9 @@ from typing import Protocol
 
 from snapstore.disk import DISK, Disk
 from snapstore.engine import Engine
-from snapstore.errors import DiskError
+from snapstore.errors import Corrupt, DiskError
 from snapstore.ids import object_id
+from snapstore.plainfile import read_plain
 from snapstore.times import moment
 
 
@@ -37,10 +39,15 @@ class Holder:
     host: str
     since: int
     """Microseconds since the epoch, UTC."""
+    until: int | None = None
+    """When its lease runs out unless it is renewed, by its own clock; None: with its process."""
 
     def __str__(self) -> str:
         since = moment(self.since)
-        return f"process {self.pid} on {self.host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+        text = f"process {self.pid} on {self.host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+        if self.until is None:
+            return text
+        return f"{text}, until {moment(self.until):%H:%M:%S} UTC unless it goes on"
 
     @classmethod
     def here(cls) -> Holder:
@@ -51,12 +58,21 @@ class Holder:
 class Lease(Protocol):
     """The right to run a task, until it is given back or its holder dies."""
 
+    number: int
+    """Higher than that of all who held it before, where one who lives can lose it: what such a one
+    records then is told by its number and refused. 0 where that cannot be."""
+    taken_over: bool
+    """Whether the last holder never gave it back, and may think that it still has it."""
+
     def release(self) -> None:
         """Give it back."""
 
 
 class Leases(Protocol):
     """Where the leases of a store's tasks are kept."""
+
+    pause: float
+    """Seconds to wait before asking again for one that somebody else has."""
 
     def take(self, task: str) -> Lease | None:
         """The lease of a task; None while somebody else, in this process or another, has it."""
@@ -70,6 +86,8 @@ class Leases(Protocol):
 
 class LocalLeases:
     """Leases of a store that only this process can see."""
+
+    pause = 0.05
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -94,6 +112,9 @@ class LocalLeases:
 
 
 class _LocalLease:
+    number = 0
+    taken_over = False
+
     def __init__(self, leases: LocalLeases, task: str) -> None:
         self._leases = leases
         self._task = task
@@ -106,7 +127,11 @@ _in_process: weakref.WeakKeyDictionary[Engine, LocalLeases] = weakref.WeakKeyDic
 
 
 def leases_of(engine: Engine) -> Leases:
-    """The leases of an engine that only this process can see."""
+    """The leases of a store that has no directory on this machine."""
+    from snapstore.tasks.hostlease import HostLeases, Shared
+
+    if isinstance(engine, Shared):
+        return HostLeases(engine)
     return _in_process.setdefault(engine, LocalLeases())
 
 
@@ -115,6 +140,8 @@ def leases_of(engine: Engine) -> Leases:
 
 class FileLeases:
     """Leases as locked files in a directory."""
+
+    pause = 0.05
 
     def __init__(self, folder: Path, disk: Disk = DISK) -> None:
         self._folder = folder
@@ -155,14 +182,17 @@ class FileLeases:
 
 def _read(note: Path) -> Holder | None:
     try:
-        told = json.loads(note.read_bytes())
+        told = json.loads(read_plain(note))
         return Holder(int(told["pid"]), str(told["host"]), int(told["since"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, Corrupt, ValueError, KeyError, TypeError):
         return None
 
 
 class _FileLease:
     """A locked file. A forked child lets go of it, for it would keep the lock alive."""
+
+    number = 0
+    taken_over = False
 
     def __init__(self, disk: Disk, fd: int, note: Path) -> None:
         self._disk = disk

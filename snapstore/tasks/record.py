@@ -26,6 +26,10 @@ phases left it; with a worktree each turn holds the files too.
 
 A phase is saved twice: ``started`` before it runs, ``done`` after. What the records say is read
 from the first to the last (``Known``); nothing else is kept.
+
+Where leases can be lost (see hostlease) each turn says in its meta who runs the task, ``{"runner":
+{"lease", "pid", "host"}}``. Who has taken the lease over claims the task before anything is done,
+by a turn on top of what it has read: nobody with a lower number of the lease adds a record to that.
 """
 
 from __future__ import annotations
@@ -39,10 +43,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from snapstore.errors import RefMoved, SnapstoreError
+from snapstore.errors import Locked, RefMoved, SnapstoreError
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Snapshot
 from snapstore.tasks.deadline import undisturbed
+from snapstore.tasks.lease import Holder, Lease
 from snapstore.times import moment
 
 if TYPE_CHECKING:
@@ -157,6 +162,7 @@ class Records:
         if worktree is not None:
             self._session.worktree = worktree
         self.known = Known()
+        self._runner: dict[str, Any] | None = None
 
     def load(self) -> Known:
         """Read what was recorded so far."""
@@ -164,6 +170,22 @@ class Records:
             self._session.reload()
             self.known = Known.of(self._session.history)
             return self.known
+
+    def claim(self, lease: Lease) -> bool:
+        """Let the holder of this lease run the task from now on, and nobody who had it before;
+        False when there is more on record than was loaded."""
+        if not lease.number:
+            return True
+        here = Holder.here()
+        self._runner = {"lease": lease.number, "pid": here.pid, "host": here.host}
+        if not lease.taken_over:
+            return True
+        with self._mutex, undisturbed():
+            try:
+                self._save(f"run by process {here.pid} on {here.host}", (), None, None)
+            except RefMoved:
+                return False
+            return True
 
     def add(
         self,
@@ -176,7 +198,8 @@ class Records:
         ``back_to`` takes the scratchpad of that turn instead.
 
         The lease keeps other runners out; whoever else moves the session (a note in the scratchpad,
-        a rewind) does not lose this record, which is then added to what they made of it.
+        a rewind) does not lose this record, which is then added to what they made of it. Raises
+        Locked when another runner has claimed the task since this one did.
         """
         with self._mutex, undisturbed():
             for left in reversed(range(_TRIES)):
@@ -184,6 +207,7 @@ class Records:
                     return self._save(label, messages, scratchpad, back_to)
                 except RefMoved:
                     self._session.reload()
+                    self._refuse_when_taken_over()
                     if not left:
                         raise
                 except BaseException:
@@ -192,6 +216,16 @@ class Records:
                         self._session.reload()
                     raise
             raise AssertionError("unreachable")
+
+    def _refuse_when_taken_over(self) -> None:
+        other = self._session.meta.get("runner")
+        if self._runner is None or other is None or other["lease"] <= self._runner["lease"]:
+            return
+        raise Locked(
+            f"task {self.task} was taken over by process {other['pid']} on {other['host']}: the "
+            "lease of this run had run out",
+            hint="what this run did since is not recorded; the other one goes on",
+        )
 
     def _save(
         self,
@@ -204,6 +238,8 @@ class Records:
         first = len(session.history)
         complete = [{**message, "turn": session.turn + 1} for message in messages]
         session.history.extend(complete)
+        if self._runner is not None:
+            session.meta = {**session.meta, "runner": self._runner}
         if back_to is not None:
             session.scratchpad = session.at(back_to).scratchpad
         if scratchpad is not None:

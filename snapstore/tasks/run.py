@@ -11,6 +11,7 @@ from snapstore import values
 from snapstore.errors import InvalidInput, PhaseTimedOut, SnapstoreError, UnsupportedValue
 from snapstore.frozen import freeze
 from snapstore.tasks.context import Attempt
+from snapstore.tasks.lease import Lease
 from snapstore.tasks.order import Order
 from snapstore.tasks.phase import Phase, takes
 from snapstore.tasks.record import Known, Records, changes, told
@@ -52,19 +53,25 @@ class Run:
 
     # --- before the first phase -------------------------------------------------------------------
 
-    def prepare(self) -> None:
+    def prepare(self, lease: Lease) -> None:
         """Read the record and find what is left to do. Raises InvalidInput when the phases are not
         those of the task any more."""
-        known = self._records.load()
-        self._refuse_another_task(known)
-        kept = standing(known, self.order, self._fingerprints)
-        self.left = [phase for phase in self.order.phases if phase.name not in kept]
-        self._results = {name: done.result for name, done in known.done.items() if name in kept}
+        known, kept = self._read()
+        while not self._records.claim(lease):
+            known, kept = self._read()
         if self.left:
             self._go_back(known, kept)
         for phase in self.order.phases:
             if phase.name in kept:
                 self._tell(Event("skipped", phase.name))
+
+    def _read(self) -> tuple[Known, Collection[str]]:
+        known = self._records.load()
+        self._refuse_another_task(known)
+        kept = standing(known, self.order, self._fingerprints)
+        self.left = [phase for phase in self.order.phases if phase.name not in kept]
+        self._results = {name: done.result for name, done in known.done.items() if name in kept}
+        return known, kept
 
     def _refuse_another_task(self, known: Known) -> None:
         task = self._records.task

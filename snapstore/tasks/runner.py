@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 Phases = Iterable[Phase | tuple[str, Callable[..., Any]]]
 
-_POLL = 0.05
-"""Seconds between two looks at a lease that somebody else has."""
-
 _running: ContextVar[frozenset[Hashable]] = ContextVar("running tasks", default=frozenset())
 """The tasks that this code is a part of, each with the place of its store."""
 
@@ -58,8 +55,8 @@ def run_task(
     Refused when the task is run from within itself.
     """
     run = Run(store, name, order(phases), worktree=worktree, restore=restore, watch=watch)
-    with _held(store, name, wait, watch):
-        run.prepare()
+    with _held(store, name, wait, watch) as lease:
+        run.prepare(lease)
         for phase in run.left:
             _run_phase(run, phase)
         return run.report()
@@ -85,8 +82,8 @@ async def run_task_async(
     if jobs < 1:
         raise InvalidInput(f"cannot run {jobs} phases at once")
     run = Run(store, name, order(phases), worktree=worktree, restore=restore, watch=watch)
-    async with _held_async(store, name, wait, watch):
-        run.prepare()
+    async with _held_async(store, name, wait, watch) as lease:
+        run.prepare(lease)
         await _side_by_side(run, jobs)
         return run.report()
 
@@ -193,33 +190,32 @@ async def _side_by_side(run: Run, jobs: int) -> None:
 
 
 @contextlib.contextmanager
-def _held(store: Store, name: str, wait: float | None, watch: Watch | None) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        for lease in _asking(store, name, wait, watch):
-            if lease is None:
-                time.sleep(_POLL)
-            else:
-                stack.enter_context(_within(_here(store, name), lease))
-        yield
+def _held(store: Store, name: str, wait: float | None, watch: Watch | None) -> Iterator[Lease]:
+    for asked in _asking(store, name, wait, watch):
+        if isinstance(asked, float):
+            time.sleep(asked)
+        else:
+            with _within(_here(store, name), asked):
+                yield asked
 
 
 @contextlib.asynccontextmanager
 async def _held_async(
     store: Store, name: str, wait: float | None, watch: Watch | None
-) -> AsyncIterator[None]:
-    with contextlib.ExitStack() as stack:
-        for lease in _asking(store, name, wait, watch):
-            if lease is None:
-                await asyncio.sleep(_POLL)
-            else:
-                stack.enter_context(_within(_here(store, name), lease))
-        yield
+) -> AsyncIterator[Lease]:
+    for asked in _asking(store, name, wait, watch):
+        if isinstance(asked, float):
+            await asyncio.sleep(asked)
+        else:
+            with _within(_here(store, name), asked):
+                yield asked
 
 
 def _asking(
     store: Store, name: str, wait: float | None, watch: Watch | None
-) -> Iterator[Lease | None]:
-    """Ask for the lease until it is there, which ends it; None: wait a little. Raises Locked."""
+) -> Iterator[Lease | float]:
+    """Ask for the lease until it is there, which ends it; before that, seconds to wait. Raises
+    Locked."""
     if _here(store, name) in _running.get():
         raise Refused(f"task {name} is run from within itself")
     store.engine.create()
@@ -227,12 +223,13 @@ def _asking(
     told = False
     while (lease := store.leases.take(name)) is None:
         holder = store.leases.holder(name)
-        if wait is not None and time.monotonic() - begun >= wait:
+        left = None if wait is None else begun + wait - time.monotonic()
+        if left is not None and left <= 0:
             raise Locked(f"task {name} is being run by {holder or 'somebody else'}")
         if watch is not None and not told:
             watch(Event("waiting", holder=holder))
             told = True
-        yield None
+        yield store.leases.pause if left is None else min(store.leases.pause, left)
     yield lease
 
 

@@ -84,6 +84,8 @@ def reset(store: Store, name: str, phase: str) -> list[str]:
     try:
         records = Records(store, name)
         before = _counting(records.load())
+        while not records.claim(lease):
+            before = _counting(records.load())
         if phase not in {*records.known.phases, *records.known.done}:
             phases = ", ".join(records.known.phases)
             raise NotFound(f"task {name} has no phase {phase!r}; it has: {phases}")

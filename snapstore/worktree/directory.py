@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapstore.errors import Refused
+from snapstore.errors import DiskError, Refused
 from snapstore.objects import Objects, Stage
 from snapstore.worktree import statcache
 from snapstore.worktree.capture import Capture, Captured, Limits
@@ -56,17 +56,20 @@ class Worktree:
         tree was moved since, or another store was at work, nobody here can put them back, and a
         turn without them would look whole.
         """
-        try:
-            names = [p.name for p in self.root.iterdir()]
-        except OSError:
-            return  # the capture itself says what is wrong
-        left = sorted(name for name in names if name.startswith(os.fsdecode(STAGING)))
+        left = self.staged()
         if left:
             raise Refused(
-                f"{self.root / left[0]} holds files of a restore that was interrupted",
+                f"{left[0]} holds files of a restore that was interrupted",
                 hint="run any command with the store and at the place it was started, which takes "
                 "it back; or move that directory away",
             )
+
+    def staged(self) -> list[Path]:
+        """The directories in this one that hold files of restores, at work or interrupted."""
+        try:
+            return sorted(p for p in self.root.iterdir() if p.name.startswith(os.fsdecode(STAGING)))
+        except OSError:
+            return []  # the capture itself says what is wrong
 
     def _capture(self, stage: Stage, outbox: Outbox, limits: Limits | None) -> Captured:
         own = self.local.identity if self.local else None
@@ -88,6 +91,8 @@ class Worktree:
             self._cache = captured.cache
             if self.local is not None:
                 path = self.local.stat_cache(self.path)
+                with contextlib.suppress(DiskError):
+                    self.local.disk.make_dir(path.parent)
                 statcache.store(self.local.disk, path, self.path, captured.cache)
 
     @contextlib.contextmanager

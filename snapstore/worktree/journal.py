@@ -52,6 +52,7 @@ from snapstore.disk import Disk
 from snapstore.engine import Engine
 from snapstore.errors import Corrupt
 from snapstore.ids import SIZE, object_id
+from snapstore.plainfile import read_plain
 from snapstore.worktree.listing import STAGING
 from snapstore.worktree.plan import Act, Step
 from snapstore.worktree.tree import Entry
@@ -100,7 +101,7 @@ class Journal(NamedTuple):
     def read(cls, path: Path) -> Journal | None:
         """The journal in a file; None where there is none. Raises Corrupt."""
         try:
-            data = path.read_bytes()
+            data = read_plain(path)
         except FileNotFoundError:
             return None
         check, body = data[len(_MAGIC) :][:SIZE], data[len(_MAGIC) + SIZE :]

@@ -4,9 +4,15 @@
     restore/KEY.lock       flock target, taken by whoever captures or restores the directory
     restore/KEY.journal    a restore that is at work, or was interrupted (see journal)
 
-KEY is the start of the hash of the directory's path. A store that has no directory of its own keeps
-none of this: its captures read everything once more in each process, and a restore that is killed
-is not taken up again.
+KEY is the start of the hash of the directory's path.
+
+Of a store that is not a directory of this machine the same is kept among the user's state, in a
+directory for each address, and beside it
+
+    current                the session that @ stands for, by this user on this machine
+
+A store that has neither keeps none of this: its captures read everything once more in each process,
+and a restore that is killed is not taken up again.
 """
 
 from __future__ import annotations
@@ -26,11 +32,26 @@ LOCK_TIMEOUT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The directory of a local store, and the disk to write it with."""
+    """The directory of a local store, or what stands for it, and the disk to write it with."""
 
     root: Path
     disk: Disk = DISK
     durable: bool = True
+
+    @classmethod
+    def beside(cls, url: str, state: str | Path | bool) -> Local | None:
+        """What this machine keeps of the store at an address, in a directory, True for one among
+        the user's state; None for False, and where a user has no place for state."""
+        if not state:
+            return None
+        if state is True:
+            import platformdirs
+
+            state = platformdirs.user_state_path("snapstore", appauthor=False) / "stores"
+            there = next(folder for folder in (state, *state.parents) if folder.exists())
+            if not os.access(there, os.W_OK):
+                return None
+        return cls(Path(state) / _key(url.rstrip("/").encode("utf-8", "surrogatepass")))
 
     @property
     def identity(self) -> tuple[int, int] | None:
@@ -69,5 +90,5 @@ class Local:
             os.close(fd)
 
 
-def _key(worktree: bytes) -> str:
-    return object_id(worktree).hex()[:32]
+def _key(name: bytes) -> str:
+    return object_id(name).hex()[:32]

@@ -185,7 +185,7 @@ def _ready(store: Store, worktree: str, force: bool, *, dry_run: bool = False) -
 
 
 def _make(store: Store, root: Path) -> None:
-    (store.local.disk if store.local else DISK).make_dir(root)
+    (store.here.disk if store.here else DISK).make_dir(root)
 
 
 def _head(store: Store, name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether a store has captured a directory itself.
+"""Whether a store has captured a directory itself, on this machine.
 
 A turn that came from another machine names a directory of that machine. One of the same name here
 may be something else altogether, and must not be overwritten only because the names agree.
@@ -21,9 +21,11 @@ _CAPTURING = ("save", "capture", refs.PURGE)
 
 def is_ours(store: Store, root: Path) -> bool:
     """Whether this store has captured the directory before, as far as it remembers."""
-    place = str(root)
-    if store.local is not None and store.local.has_locked(store.worktree(root).path):
+    place, here = str(root), store.here
+    if here is not None and here.has_locked(store.worktree(root).path):
         return True
+    if here is not None and store.local is None:
+        return False  # the reflog tells what other machines did, too
     return any(_captured(store, move, place) for move in store.engine.reflog())
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from snapstore.disk import DISK
 from snapstore.engine import Move
-from snapstore.errors import NotFound, Refused, UnknownOutcome
+from snapstore.errors import Corrupt, NotFound, Refused, UnknownOutcome
 from snapstore.objects import Objects, Stage
 from snapstore.worktree import tree
 from snapstore.worktree.apply import Applier
@@ -291,7 +291,16 @@ def settle(objects: Objects, worktree: Worktree) -> bool:
     """
     if worktree.local is None:
         return False
-    journal = Journal.read(worktree.local.journal(worktree.path))
+    try:
+        journal = Journal.read(worktree.local.journal(worktree.path))
+    except Corrupt as damage:
+        left = ", ".join(map(str, worktree.staged()))
+        where = f"lie in {left}" if left else "are no longer there"
+        damage.hint = (
+            f"the files that the restore was moving {where}; `snapstore repair --apply`, run in "
+            "that directory, brings them to where they are seen and sets the journal aside"
+        )
+        raise
     if journal is None:
         return False
     with contextlib.closing(_Work(objects, worktree, journal)) as work:

@@ -27,7 +27,9 @@ from typing import NamedTuple
 import msgpack
 
 from snapstore.disk import Disk
+from snapstore.errors import Corrupt
 from snapstore.ids import SIZE, object_id
+from snapstore.plainfile import read_plain
 
 Look = tuple[int, int, int, int, int]
 """mtime, ctime, size, inode, mode."""
@@ -99,8 +101,8 @@ class StatCache:
 def load(path: Path, root: bytes) -> StatCache:
     """The cache of the tree at root; an empty one where the file is missing or does not verify."""
     try:
-        data = path.read_bytes()
-    except OSError:
+        data = read_plain(path)
+    except (OSError, Corrupt):
         return StatCache()
     body = memoryview(data)[len(_MAGIC) + SIZE :]
     if not data.startswith(_MAGIC) or object_id(body) != data[len(_MAGIC) : len(_MAGIC) + SIZE]:

@@ -24,6 +24,7 @@ from servers import s3
 from servers.relay import CountingRelay
 
 import snapstore
+from snapstore.maintenance.purge import purge
 from snapstore.store import Store
 from tests.benchmarks.workload import clock, scratch, show, turn
 
@@ -110,6 +111,21 @@ def loading(server: s3.Server, turns: int) -> list[Row]:
     return rows
 
 
+def purging(server: s3.Server, turns: int) -> Row:
+    """A text taken out of the first turn of a long session, and so out of all that follow."""
+    url = server.url()
+    store = opened(server, url)
+    session = store.session("long")
+    session.history.append("the-leaked-key-42")
+    session.save()
+    fill(store, "long", turns - 1)
+    with CountingRelay(server.port) as relay:
+        there = opened(server, url, relay.port)
+        took = clock(lambda: purge(there, "the-leaked-key-42", apply=True))
+        asked = sum(relay.requests.values())
+    return (f"purge of {turns:,} turns", f"{asked:,} requests, {took:.1f} s", "")
+
+
 _WRITER = """
 import sys, time, snapstore
 sys.path.insert(0, sys.argv[4])
@@ -157,6 +173,7 @@ def main() -> None:
         rows = [writers(server, 1, 5 / scale), writers(server, 8, 5 / scale)]
         rows += requests_of_saving(server, 500 // scale)
         rows += loading(server, 3000 // scale)
+        rows.append(purging(server, 3000 // scale))
     show(rows)
 
 

@@ -9,11 +9,13 @@
 #   ceph_up.sh stop            end the daemons that this script has started, remove $CEPH_DIR
 #
 #   CEPH_DIR   where everything is kept       RGW_PORT   where the gateway listens
+#   CEPH_OWNER a process: when it is no more, the cluster is stopped
 set -euo pipefail
 
-dir=${CEPH_DIR:?names the directory of the cluster}
+[ "${1:-}" = install ] || : "${CEPH_DIR:?names the directory of the cluster}"
+dir=${CEPH_DIR:-}
 port=${RGW_PORT:-7480}
-mon_port=$((20000 + port % 20000))
+mon_port=$((port + 6000)) # below what connections are given, as the gateway's should be
 conf=$dir/ceph.conf
 packages="ceph-mon ceph-osd ceph-common radosgw curl"
 
@@ -125,9 +127,17 @@ ask() { timeout 60 ceph -c "$conf" --connect-timeout 20 "$@"; }
 osd_is_up() { ask osd stat -f json 2>/dev/null | grep -q '"num_up_osds":1[,}]'; }
 gateway_answers() { curl -fs -m 5 -o /dev/null "http://127.0.0.1:$port/"; }
 
+watch_owner() { # stop when the process that the cluster is for was killed
+  while [ -d "$dir" ] && kill -0 "$1" 2>/dev/null; do sleep 2; done
+  [ ! -d "$dir" ] || stop
+}
+
 start() {
   mkdir -p "$dir"/{mon,osd,rgw,run,log,pids}
   write_conf
+  if [ -n "${CEPH_OWNER:-}" ]; then
+    setsid nohup bash "$0" watch "$CEPH_OWNER" >/dev/null 2>&1 </dev/null &
+  fi
   ceph-authtool --create-keyring "$dir/keyring" --gen-key -n mon. --cap mon 'allow *'
   monmaptool --create --clobber --fsid "$(awk '/^fsid/ {print $3}' "$conf")" \
     --addv a "[v2:127.0.0.1:$mon_port,v1:127.0.0.1:$((mon_port + 1))]" "$dir/monmap"
@@ -171,5 +181,6 @@ case ${1:-} in
     await rgw gateway_answers
     ;;
   stop) stop ;;
+  watch) watch_owner "$2" ;;
   *) echo "usage: $0 install|start|kill NAME|revive NAME|stop" >&2; exit 2 ;;
 esac

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import secrets
 import shutil
 import socket
@@ -80,6 +81,15 @@ def free_port() -> int:
         return port
 
 
+def lasting_port() -> int:
+    """A port to be bound in a while. Connections are given ports too, all above these."""
+    while True:
+        port = random.randrange(20_000, 26_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
 @contextmanager
 def moto() -> Iterator[Server]:
     """moto, in a thread of this process."""
@@ -108,14 +118,14 @@ def nanio(folder: Path) -> Iterator[Server]:
         env=os.environ | keys, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        _await(server.port, process)
+        await_port(server.port, process)
         yield server
     finally:
         process.terminate()
         process.wait()
 
 
-def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
     """Wait until something listens on a port."""
     for _ in range(300):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -148,7 +158,7 @@ class Ceph:
 def ceph() -> Iterator[Ceph]:
     """A Ceph cluster of one node on loopback, gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="snapstore-ceph-"))
-    cluster = Ceph(Server("ceph", free_port()), folder)
+    cluster = Ceph(Server("ceph", lasting_port()), folder)
     try:
         cluster.run("start")
         cluster.server.make_bucket()
@@ -159,7 +169,11 @@ def ceph() -> Iterator[Ceph]:
 
 
 def _script(folder: Path, port: int, *command: str) -> None:
-    more = {"CEPH_DIR": str(folder / "cluster"), "RGW_PORT": str(port)}
+    more = {
+        "CEPH_DIR": str(folder / "cluster"),
+        "RGW_PORT": str(port),
+        "CEPH_OWNER": str(os.getpid()),
+    }
     done = subprocess.run(
         ["bash", str(CEPH_UP), *command], env=os.environ | more, capture_output=True, text=True
     )

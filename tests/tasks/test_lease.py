@@ -1,4 +1,4 @@
-"""Leases: one runner at a time, in threads, processes and forks."""
+"""Leases: one runner at a time, in threads, processes and forks, and on several hosts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from pathlib import Path
 
 import pytest
 from journal import Journal
+from servers import s3
 from stores import Place
 
 import snapstore
-from snapstore import Locked
-from snapstore.tasks import Event
-from snapstore.tasks.lease import FileLeases, Holder, Leases, LocalLeases
+from snapstore import Locked, Store
+from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
+from snapstore.links import links
+from snapstore.tasks import Context, Event, hostlease, status
+from snapstore.tasks.hostlease import HostLeases
+from snapstore.tasks.lease import FileLeases, Holder, Lease, Leases, LocalLeases
+from snapstore.tasks.record import Records
+from snapstore.times import moment
 
 HOLDER = """
 import sys, time, snapstore
@@ -28,8 +35,15 @@ snapstore.open(sys.argv[1]).run_task("t", [("hold", hold)])
 """
 
 
-@pytest.fixture(params=["local", "files"])
+LASTS = 0.3
+
+
+@pytest.fixture(params=["local", "files", "hosts"])
 def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Leases:
+    if request.param == "hosts":
+        engine = engine_on(Bucket.in_memory())
+        engine.create()
+        return HostLeases(engine)
     return LocalLeases() if request.param == "local" else FileLeases(tmp_path / "leases")
 
 
@@ -82,6 +96,221 @@ def test_a_forked_child_does_not_keep_its_parent_s_lease(tmp_path: Path) -> None
     os.write(tell, b"x")
     os.waitpid(child, 0)
     assert again is not None
+
+
+# --- on several hosts ----------------------------------------------------------------------------
+
+
+REF = hostlease.PREFIX + "t"
+
+
+def engine_on(bucket: Bucket, lease_time: float = LASTS) -> ObjectStoreEngine:
+    return ObjectStoreEngine(bucket, links=links, lease_time=lease_time)
+
+
+def store_on(bucket: Bucket, lease_time: float = LASTS) -> Store:
+    return Store(engine_on(bucket, lease_time))
+
+
+def kill(lease: Lease | None) -> None:
+    """Let a lease be as one whose holder is no more: nobody renews it."""
+    lease._ended.set()  # type: ignore[union-attr]
+
+
+class Clock:
+    """Stands for the time that leases go by, of a host each."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def time_ns(self) -> int:
+        return int(self.now * 10**9)
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(hostlease, "time", made)
+    return made
+
+
+def test_a_lease_is_renewed_for_as_long_as_its_holder_lives() -> None:
+    store = store_on(Bucket.in_memory())
+    taken = store.leases.take("t")
+    assert taken is not None
+    first = store.engine.tip(REF)
+    while (now := store.engine.tip(REF)) is not None and now.gen < 5:
+        time.sleep(0.01)
+    assert first is not None and now is not None and now.time > first.time
+    taken.release()
+    assert store.leases.holder("t") is None
+
+
+def test_a_holder_that_is_no_more_is_followed_once_its_time_is_over(clock: Clock) -> None:
+    bucket = Bucket.in_memory()
+    first = store_on(bucket, 60).leases.take("t")
+    there = store_on(bucket, 60).leases
+    holder = there.holder("t")
+    assert holder is not None and holder.until == (clock.now + 60) * 10**6
+    assert f"until {moment(holder.until):%H:%M:%S} UTC unless" in str(holder)
+    clock.now += 59
+    assert there.take("t") is None
+    clock.now += 2
+    second = there.take("t")
+    assert first is not None and second is not None and second.number > first.number
+    assert (first.taken_over, second.taken_over) == (False, True)
+    second.release()
+
+
+def test_by_a_clock_that_may_be_wrong_it_is_over_half_its_time_later(clock: Clock) -> None:
+    bucket = Bucket.in_memory()
+    assert store_on(bucket, 60).leases.take("t") is not None
+    clock.now += 89
+    assert store_on(bucket, 60).leases.take("t") is None  # seen for the first time just now
+    clock.now += 2
+    assert store_on(bucket, 60).leases.holder("t") is None
+    second = store_on(bucket, 60).leases.take("t")
+    assert second is not None
+    second.release()
+
+
+def test_the_renewals_of_a_lease_are_dropped_when_it_is_given_back() -> None:
+    bucket = Bucket.in_memory()
+    taken = store_on(bucket, 0.03).leases.take("t")
+    assert taken is not None
+    time.sleep(0.2)
+    taken.release()
+    moves = list(store_on(bucket).engine.reflog())
+    assert [move.op for move in moves] == ["release"]
+    assert moves[0].gen > 5
+    assert store_on(bucket).verify() == []
+
+
+def test_what_a_runner_records_whose_task_was_taken_over_is_refused(journal: Journal) -> None:
+    bucket = Bucket.in_memory()
+    stale, other = store_on(bucket), store_on(bucket)
+    ran: list[list[str]] = []
+
+    def slow() -> str:
+        journal.note("slow")
+        if not ran:
+            ran.append([])
+            kill(held[0])
+            ran.append(other.run_task("t", phases, wait=20).ran)
+        return "done"
+
+    phases = [("slow", slow), ("next", lambda: journal.note("next"))]
+    held = noting(stale)
+    with pytest.raises(Locked, match=f"taken over by process {os.getpid()} on "):
+        stale.run_task("t", phases)
+    assert ran[1] == ["slow", "next"]
+    assert journal.words == ["slow", "slow", "next"]
+    states = [(m["name"], m["state"]) for m in store_on(bucket).session("task/t").history[1:]]
+    assert states == [
+        ("slow", "started"), ("slow", "started"), ("slow", "done"),
+        ("next", "started"), ("next", "done"),
+    ]  # fmt: skip
+
+
+def noting(store: Store) -> list[Lease | None]:
+    """The leases that are taken through a store from now on."""
+    taken: list[Lease | None] = []
+    take = store.leases.take
+
+    def note(task: str) -> Lease | None:
+        taken.append(take(task))
+        return taken[-1]
+
+    store.leases.take = note  # type: ignore[method-assign]
+    return taken
+
+
+def test_an_effect_does_not_take_place_when_the_task_was_taken_over(journal: Journal) -> None:
+    bucket = Bucket.in_memory()
+    stale, other = store_on(bucket), store_on(bucket)
+    held = noting(stale)
+    first = [True]
+
+    def send(ctx: Context) -> None:
+        if first.pop() if first else False:
+            kill(held[0])
+            assert other.run_task("t", [("send", send)], wait=20).ran == ["send"]
+        ctx.once("mail", lambda: journal.note("sent"))
+
+    with pytest.raises(Locked, match="taken over"):
+        stale.run_task("t", [("send", send)])
+    assert journal.words == ["sent"]
+
+
+def test_a_result_that_came_in_before_it_was_taken_over_counts(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come in after the one who takes over has read what is left, and before he claims."""
+    bucket = Bucket.in_memory()
+    stale, other = store_on(bucket), store_on(bucket)
+    held = noting(stale)
+    begun, read = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        journal.note("slow")
+        kill(held[0])
+        begun.set()
+        assert read.wait(20)
+
+    runner = threading.Thread(target=stale.run_task, args=("t", [("slow", slow)]))
+    runner.start()
+    assert begun.wait(20)
+    claim = Records.claim
+
+    def late(self: Records, lease: Lease) -> bool:
+        if lease.taken_over and not read.is_set():
+            read.set()
+            runner.join(20)
+        return claim(self, lease)
+
+    monkeypatch.setattr(Records, "claim", late)
+    report = other.run_task("t", [("slow", slow), ("next", lambda: journal.note("next"))], wait=20)
+    assert (report.skipped, report.ran) == (["slow"], ["next"])
+    assert journal.words == ["slow", "next"]
+
+
+HOLDER_ELSEWHERE = """
+import sys, time
+from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
+from snapstore.links import links
+from snapstore.store import Store
+def hold():
+    print("held", flush=True)
+    time.sleep(60)
+url, lasts, *options = sys.argv[1:]
+bucket = Bucket.at(url, dict(option.split("=", 1) for option in options))
+engine = ObjectStoreEngine(bucket, links=links, lease_time=float(lasts))
+Store(engine).run_task("t", [("before", lambda: 1), ("hold", hold)])
+"""
+
+
+def test_a_runner_that_was_killed_is_followed_by_one_of_another_host() -> None:
+    with s3.moto() as server:
+        url, options = server.url(), server.options()
+        words = [url, "2.0", *(f"{name}={value}" for name, value in options.items())]
+        command = [sys.executable, "-c", HOLDER_ELSEWHERE, *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None and process.stdout.readline() == b"held\n"
+                store = store_on(Bucket.at(url, options), 2.0)
+                phases = [("before", lambda: 1), ("hold", dict)]
+                with pytest.raises(Locked, match=rf"process {process.pid} on .*, until \d\d:"):
+                    store.run_task("t", phases, wait=0)
+            finally:
+                process.kill()
+            process.wait()
+            report = store.run_task("t", phases, wait=30)
+        assert (report.skipped, report.ran) == (["before"], ["hold"])
+        assert [p.state for p in status(store, "t").phases] == ["done", "done"]
 
 
 # --- through the runner --------------------------------------------------------------------------

@@ -33,10 +33,10 @@ def test_a_finished_task_runs_nothing_and_still_tells_its_results(
     phases = [journal.phase("a", 1), journal.phase("b", None)]
     place.open().run_task("t", phases)
     again = place.open()
-    moves = list(again.engine.reflog())
+    moves = [move for move in again.engine.reflog() if move.ref.startswith("sessions/")]
     report = again.run_task("t", phases)
     assert (report.ran, report.skipped, report.results) == ([], ["a", "b"], {"a": 1, "b": None})
-    assert list(again.engine.reflog()) == moves
+    assert [move for move in again.engine.reflog() if move.ref.startswith("sessions/")] == moves
     assert journal.words == ["a", "b"]
 
 
@@ -56,7 +56,8 @@ def test_recording_a_phase_is_two_saves(place: Place, journal: Journal) -> None:
     store.run_task("t", [journal.phase("first")])
     counting.forget()
     store.run_task("t", [journal.phase("first"), *(journal.phase(f"p{n}") for n in range(10))])
-    assert counting.commits == 20
+    of_lease = 2 if place.kind == "object store" else 0
+    assert counting.commits == 20 + of_lease
 
 
 def test_a_task_of_many_phases_is_read_back_in_bulk(place: Place, journal: Journal) -> None:

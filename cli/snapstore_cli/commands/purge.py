@@ -30,6 +30,10 @@ def purge(run: Invocation, match: str, applies: bool) -> None:
     in bundles and other stores stay as they are: purge there too. Files in working directories are
     not touched, and the next save captures them again.
 
+    In an object store others may go on saving, but not to sessions that share turns with those that
+    change: then it is refused, and what it has done so far stays. Versions that a bucket keeps of
+    deleted objects are not its business: delete them with the provider's own tools.
+
     \b
     Examples:
       snapstore scan

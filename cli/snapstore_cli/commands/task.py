@@ -10,9 +10,19 @@ from datetime import datetime
 
 import click
 
-from snapstore.tasks import Event, PhaseStatus, TaskStatus, reset, run_task_async, status, tasks
+from snapstore.tasks import (
+    Event,
+    Holder,
+    PhaseStatus,
+    TaskStatus,
+    reset,
+    run_task_async,
+    status,
+    tasks,
+)
 from snapstore.tasks.record import PREFIX
-from snapstore_cli import pushing
+from snapstore.times import moment
+from snapstore_cli import documents, pushing
 from snapstore_cli.command import Group
 from snapstore_cli.errors import tell
 from snapstore_cli.invocation import Invocation
@@ -64,6 +74,9 @@ def run_(
     with those after it. A phase that was cut off runs again from its start, so let it be one that
     may: write to a new file and rename it, use `mkdir -p`, check before you send. Its environment
     has SNAPSTORE_TASK, SNAPSTORE_PHASE and SNAPSTORE_ATTEMPT.
+
+    One runner at a time: a second one waits, also on another host where the store is an object
+    store. There a runner that was killed is followed within two minutes.
 
     \b
     release.toml:
@@ -221,7 +234,7 @@ def _document(found: TaskStatus) -> dict[str, object]:
     return {
         "task": found.name,
         "session": PREFIX + found.name,
-        "running": {"pid": holder.pid, "host": holder.host} if holder else None,
+        "running": _running(holder) if holder else None,
         "uncertain": list(found.uncertain),
         "phases": [
             {
@@ -237,6 +250,12 @@ def _document(found: TaskStatus) -> dict[str, object]:
             for phase in found.phases
         ],
     }
+
+
+def _running(holder: Holder) -> dict[str, object]:
+    """Who runs it. What runs out by itself, unless its runner goes on, has a time for that."""
+    until = documents.time(moment(holder.until)) if holder.until else None
+    return {"pid": holder.pid, "host": holder.host, "until": until}
 
 
 @task.command("reset")

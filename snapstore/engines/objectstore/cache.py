@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from snapstore.disk import DISK, Disk
-from snapstore.errors import DiskError
+from snapstore.errors import Corrupt, DiskError
+from snapstore.plainfile import read_plain
 
 BOUND = 2 << 30
 """Bytes that the caches of all stores take together."""
 
 _LOOKS = 16
+_PURGED = "purged"
+"""The file that says which purge came last before the others were written."""
 
 
 class _Kept(NamedTuple):
@@ -48,8 +51,8 @@ class PackCache:
         """The bytes that were stored under a name, unchecked; None when they are not there."""
         path = self._path(name)
         try:
-            data = path.read_bytes()
-        except OSError:
+            data = read_plain(path)
+        except (OSError, Corrupt):
             return None
         self._disk.mark_used(path)
         return data
@@ -71,11 +74,22 @@ class PackCache:
         """Forget what is kept under a name."""
         self._disk.remove(self._path(name))
 
+    def keep_since(self, purged: str) -> None:
+        """Forget what was kept before this purge, named by whatever is told of it; "" for none."""
+        if purged and self.load(_PURGED) != purged.encode():
+            self.clear()
+            self.store(_PURGED, purged.encode())
+
+    def clear(self) -> None:
+        """Forget all that is kept of this store."""
+        for file in self._files(self._mine):
+            self._disk.remove(file.path)
+
     def _path(self, name: str) -> Path:
         return self._mine / name
 
     def _shrink(self) -> None:
-        kept = sorted(self._files())
+        kept = sorted(self._files(self._all))
         size = sum(file.size for file in kept)
         if size <= self._bound:
             return
@@ -85,8 +99,8 @@ class PackCache:
             self._disk.remove(file.path)
             size -= file.size
 
-    def _files(self) -> Iterator[_Kept]:
-        for folder, _, names in os.walk(self._all):
+    def _files(self, below: Path) -> Iterator[_Kept]:
+        for folder, _, names in os.walk(below):
             for name in names:
                 path = Path(folder, name)
                 with contextlib.suppress(OSError):

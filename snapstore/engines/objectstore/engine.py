@@ -20,22 +20,24 @@ After UnknownOutcome a handle goes on: it looks the ref up anew.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import secrets
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
-from snapstore.engines.objectstore import format, packs, tiers
+from snapstore.engines.objectstore import format, gc, packs, tiers
 from snapstore.engines.objectstore.cache import PackCache
 from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.discard import Discarding
 from snapstore.engines.objectstore.failures import Absent
-from snapstore.engines.objectstore.gc import KEEP_DELETED, Collected, Collection
+from snapstore.engines.objectstore.gc import KEEP_DELETED, Collected
 from snapstore.engines.objectstore.layout import PACKS, REFS, pack_key
 from snapstore.engines.objectstore.lookup import Links, Lookup, ids_in, no_links
 from snapstore.engines.objectstore.packs import Packed, Ref
@@ -47,6 +49,9 @@ from snapstore.errors import Corrupt, RefMoved, SnapstoreError, Unreachable
 
 GRACE = 24 * 3600.0
 """Seconds that a pack is safe from collection although nothing names it."""
+LEASE_TIME = 60.0
+"""Seconds after which a runner of a task that shows no sign of life is taken for dead. One renewal
+may take half as long, when the server does not answer."""
 WORKERS = 16
 """Requests that are under way at the same time."""
 SPLIT_AT = 32 << 20
@@ -66,26 +71,29 @@ class ObjectStoreEngine:
         links: Links = no_links,
         cache: Path | None = None,
         grace: float = GRACE,
+        lease_time: float = LEASE_TIME,
     ) -> None:
         """Open the store in a bucket; one that is not there yet is made by the first commit.
 
         ``links`` says what an object refers to, ``cache`` is a directory for what was fetched of
-        any store. Raises UnsupportedFormat, Unreachable, AccessDenied; StoreNotFound when there
-        is no such bucket.
+        any store, ``lease_time`` how many seconds a lease of a task lasts without being renewed.
+        Raises UnsupportedFormat, Unreachable, AccessDenied; StoreNotFound when there is no such
+        bucket.
         """
         self.bucket = bucket
         self.grace = grace
+        self.lease_time = lease_time
         self._cache_folder = cache
         self._mutex = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._ref_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._writer = f"{platform.node()}:{os.getpid()}"
         self._closed = False
-        self._store_id: str | None = None
+        self._identity: format.Identity | None = None
         self._shelf = Shelf(bucket, self._workers)
         self.log = RefLog(bucket, self._workers, grace / 2)
         self.lookup = Lookup(self._shelf, self.log, links, grace / 2)
-        self._found(format.store_id(bucket))
+        self._found(format.identity(bucket))
 
     def _workers(self) -> Executor:
         with self._mutex:
@@ -97,9 +105,9 @@ class ObjectStoreEngine:
 
     def exists(self) -> bool:
         """Whether the store has been made."""
-        if self._store_id is None:
-            self._found(format.store_id(self.bucket))
-        return self._store_id is not None
+        if self._identity is None:
+            self._found(format.identity(self.bucket))
+        return self._identity is not None
 
     def create(self) -> None:
         """Make the store now, if it is not there yet. Raises UnsuitableServer."""
@@ -107,10 +115,12 @@ class ObjectStoreEngine:
         if not self.exists():
             self._found(format.make(self.bucket, self._workers()))
 
-    def _found(self, store_id: str | None) -> None:
-        self._store_id = store_id
-        if store_id is not None and self._cache_folder is not None:
-            self._shelf.use_cache(PackCache(self._cache_folder, store_id))
+    def _found(self, identity: format.Identity | None) -> None:
+        self._identity = identity
+        if identity is not None and self._cache_folder is not None:
+            cache = PackCache(self._cache_folder, identity.store)
+            cache.keep_since(identity.purged)
+            self._shelf.use_cache(cache)
 
     def close(self) -> None:
         """Let the connections go."""
@@ -197,6 +207,7 @@ class ObjectStoreEngine:
         self.create()
         uploaded = time.time()
         for packed in self._upload(_groups(new)):
+            self._shelf.add(packed)
             self.lookup.note_loose(packed.ref, uploaded)
 
     def _commit_move(self, new: list[Obj], update: Update) -> Move:
@@ -205,15 +216,31 @@ class ObjectStoreEngine:
         try:
             move = check_update(update, last.move if last else None)
         except RefMoved:
-            last = self.log.last(update.ref) if known else last
-            move = check_update(update, last.move if last else None)
+            last, move = self._look_again(update)
         while True:
             try:
                 return self._append(new, move, last)
             except Overtaken:
                 # It is no conflict when the ref has gone on and come back to what was expected.
-                last = self.log.last(update.ref)
-                move = check_update(update, last.move if last else None)
+                last, move = self._look_again(update)
+
+    def _look_again(self, update: Update) -> tuple[Record | None, Move]:
+        """The last record of a ref that has gone on, and the move to make. Raises RefMoved."""
+        last = self.log.last(update.ref)
+        try:
+            return last, check_update(update, last.move if last else None)
+        except RefMoved:
+            self._notice_purge()
+            raise
+
+    def _notice_purge(self) -> None:
+        """Where something was dropped for good since this handle was opened, what it holds open
+        does not say what is there."""
+        now = format.identity(self.bucket)
+        if now != self._identity:
+            self._found(now)
+            self.log.clear()
+            self._shelf.close()
 
     def _append(self, new: list[Obj], move: Move, last: Record | None) -> Move:
         begun = time.time(), time.monotonic()
@@ -221,22 +248,34 @@ class ObjectStoreEngine:
         named = self.lookup.cover(last, new, {*heads, *ids_in(move.info)})
         reached = {ref.id for ref in named}
         fresh = [o for o in new if not self.lookup.holds(reached, o.id)]
+        uploaded: list[Packed] = []
         if fresh:
-            named = self._save(fresh, named)
+            named, uploaded = self._save(fresh, named)
         record = Record(
             move,
             tuple(named),
             txn=secrets.token_bytes(16),
             writer=self._writer,
             written=self.log.now(),
-            inline=inlined([*new, *(self.lookup.standing(move.new) if move.new else ())]),
+            inline=inlined([*new, *(self.lookup.standing(move.new, new) if move.new else ())]),
             origin=self._origin(move, last),
         )
         if max(time.time() - begun[0], time.monotonic() - begun[1]) > self.grace / 2:
             raise Unreachable("the upload took too long to be counted on; nothing was changed")
-        self.log.append(record)
+        try:
+            self.log.append(record)
+        except Overtaken:
+            self._take_back(uploaded)
+            raise
+        for packed in uploaded:
+            self._shelf.add(packed)
         self.lookup.named(named)
         return move
+
+    def _take_back(self, uploaded: list[Packed]) -> None:
+        """Delete packs that no record will ever name: what was merged into them may have to go."""
+        with contextlib.suppress(SnapstoreError):  # saving does not need the right to delete
+            self.bucket.delete(pack_key(packed.ref.id) for packed in uploaded)
 
     def _origin(self, move: Move, last: Record | None) -> Move | None:
         if move.born == move.gen or last is None:
@@ -244,10 +283,11 @@ class ObjectStoreEngine:
         before = last.origin or last.move
         return before if before.gen == move.born else self.log.move(move.ref, move.born)
 
-    def _save(self, new: list[Obj], named: list[Ref]) -> list[Ref]:
-        """Upload what a save adds, merged with what it is the turn of; the packs to name then."""
+    def _save(self, new: list[Obj], named: list[Ref]) -> tuple[list[Ref], list[Packed]]:
+        """Upload what a save adds, merged with what it is the turn of; the packs to name then, and
+        those of them that are new. They are opened once a record names them."""
         *large, rest = _groups(new)
-        uploaded = [packed.ref for packed in self._upload(large)]
+        uploaded = self._upload(large)
         merge = tiers.plan(named, rest)
         try:
             older = [o for pack in self._shelf.whole(merge.merged) for o in pack.all()]
@@ -255,8 +295,8 @@ class ObjectStoreEngine:
             # Merging saves requests later on; that it cannot be done now is no reason not to save.
             merge, older = tiers.Merge(tuple(named), (), tiers.tier_of(rest)), []
         together = list({o.id: o for o in (*older, *rest)}.values())
-        last = self._put(packs.make(together, merge.tier))
-        return [*merge.keep, *uploaded, last.ref]
+        uploaded.append(self._put(packs.make(together, merge.tier)))
+        return [*merge.keep, *(packed.ref for packed in uploaded)], uploaded
 
     def _upload(self, groups: list[list[Obj]]) -> list[Packed]:
         made = (packs.make(group, tiers.tier_of(group)) for group in groups)
@@ -266,7 +306,6 @@ class ObjectStoreEngine:
 
     def _put(self, packed: Packed) -> Packed:
         self.bucket.put(pack_key(packed.ref.id), packed.data)
-        self._shelf.add(packed)
         return packed
 
     # --- care -------------------------------------------------------------------------------------
@@ -283,6 +322,7 @@ class ObjectStoreEngine:
         apply: bool = False,
         grace: float | None = None,
         keep_deleted: float | None = None,
+        progress: Progress | None = None,
     ) -> Collected:
         """Delete packs that no ref needs, or only say which those are; see gc for the rules.
 
@@ -295,10 +335,34 @@ class ObjectStoreEngine:
         if keep_deleted is None:
             keep_deleted = 0 if grace == 0 else KEEP_DELETED
         grace = self.grace if grace is None else grace
-        collection = Collection(
+        collection = gc.Collection(
             self.bucket, self._workers(), grace=grace, keep_deleted=keep_deleted
         )
-        return collection.run(self.lookup.ids_in, apply=apply)
+        return collection.run(self.lookup.ids_in, apply=apply, progress=progress)
+
+    def discard(
+        self,
+        objects: Collection[bytes],
+        before: Mapping[str, int],
+        tips: Mapping[str, int] | None = None,
+    ) -> int:
+        """See ``snapstore.maintenance.purge.Discarding``, and discard for others who are saving.
+
+        What this machine keeps of the store is forgotten at once, what others keep when they open
+        it the next time.
+        """
+        self._usable()
+        return self._discarding().run(objects, before, tips) if self.exists() else 0
+
+    def strays(self) -> Iterator[list[Obj]]:
+        """Objects in packs that no ref needs, pack by pack: they were merged into others, or are
+        to be collected, or are of a save that is under way or was cut off."""
+        self._usable()
+        yield from self._discarding().strays() if self.exists() else ()
+
+    def _discarding(self) -> Discarding:
+        settled = self.grace / 2
+        return Discarding(self.bucket, self._workers(), self.log, self._shelf, settled)
 
     def stats(self) -> Stats:
         """See ``snapstore.engine.Engine.stats``. Bytes are those in the bucket, of all packs and

@@ -8,6 +8,7 @@ the status are taken from it: an answer may repeat what was signed.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from snapstore.errors import AccessDenied, SnapstoreError, StoreNotFound, Unreachable
 
@@ -17,6 +18,9 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _DENIED = {
     "AccessDenied": "these credentials may not do that",
     "AllAccessDisabled": "access to it is disabled",
+    "AuthenticationFailed": "the account key or token is wrong, or has expired",
+    "AuthorizationFailure": "these credentials may not do that",
+    "AuthorizationPermissionMismatch": "these credentials may not do that",
     "AuthorizationHeaderMalformed": "the region is another one",
     "ExpiredToken": "the credentials have expired",
     "InvalidAccessKeyId": "the access key is not known there",
@@ -30,6 +34,34 @@ _HINTS = {
     "AuthorizationHeaderMalformed": "set AWS_REGION to the region of the bucket",
     "RequestTimeTooSkewed": "set the clock (NTP), then repeat; nothing was written",
 }
+
+
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+
+
+class _Variables(NamedTuple):
+    """What a provider is told by the environment."""
+
+    endpoint: str
+    credentials: str
+    http: str
+
+
+_AWS = _Variables(
+    "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "AWS_ALLOW_HTTP",
+)  # fmt: skip
+_AZURE = _Variables(
+    "AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_ALLOW_HTTP",
+)  # fmt: skip
+_GOOGLE = _Variables("the endpoint", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_ALLOW_HTTP")
+
+
+def _variables(bucket: str) -> _Variables:
+    if bucket.startswith(("az:", "abfs")):
+        return _AZURE
+    return _GOOGLE if bucket.startswith("gs:") else _AWS
 
 
 class Answer(Exception):
@@ -57,25 +89,31 @@ def explain(error: BaseException, doing: str, bucket: str) -> SnapstoreError:
     text = str(error).partition("\n\nDebug source")[0]
     code = _match(_CODE, text)
     status = _match(_STATUS, text)
-    if code == "NoSuchBucket":
+    variables = _variables(bucket)
+    if code in _NO_BUCKET:
         return StoreNotFound(
-            f"there is no bucket {bucket}", hint="make it, or check its name and AWS_ENDPOINT_URL"
+            f"there is no bucket {bucket}",
+            hint=f"make it, or check its name and {variables.endpoint}",
         )
     if "169.254.169.254" in text or "169.254.170.2" in text or "metadata" in text.lower():
         return AccessDenied(
             f"{doing} failed: no credentials were found",
-            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+            hint=f"set {variables.credentials}",
         )
     name = type(error).__name__
     if code in _DENIED or name in ("PermissionDeniedError", "UnauthenticatedError"):
         reason = _DENIED.get(code) or "access was refused"
-        return AccessDenied(f"{doing} failed: {reason} ({bucket})", hint=_HINTS.get(code, ""))
+        hint = _HINTS.get(code) or f"check {variables.credentials}, and what they are allowed"
+        return AccessDenied(f"{doing} failed: {reason} ({bucket})", hint=hint)
     if "BadScheme" in str(error):
         return Unreachable(
             f"{doing} failed: the endpoint is plain http, which is off by default",
-            hint="use https, or set AWS_ALLOW_HTTP=true",
+            hint=f"use https, or set {variables.http}=true",
         )
-    return Unreachable(f"{doing} failed: {_reason(text, status, code)} ({bucket})")
+    return Unreachable(
+        f"{doing} failed: {_reason(text, status, code)} ({bucket})",
+        hint=f"check the network and {variables.endpoint}, then repeat; nothing was lost",
+    )
 
 
 def is_final(error: BaseException, explained: SnapstoreError) -> bool:

@@ -1,9 +1,12 @@
-"""format.json: what a store in a bucket is, written once when it is made.
+"""format.json: what a store in a bucket is, written when it is made.
 
-    {"format": 1, "hash": "blake3-256", "store": 32 hex digits, "probed": [...]}
+    {"format": 1, "hash": "blake3-256", "store": 32 hex digits, "probed": [...],
+     "purged": 16 hex digits}
 
 The store id tells apart what caches hold of stores that were at the same address one after the
-other. A store of a format that is not known here is refused untouched.
+other. ``purged`` is there once something was dropped for good, and is then new each time: what a
+cache holds from before may hold it too. A store of a format that is not known here is refused
+untouched.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import json
 import secrets
 from concurrent.futures import Executor
+from typing import Any, NamedTuple
 
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.failures import Absent, Taken, Unclear
@@ -22,8 +26,16 @@ VERSION = 1
 HASH = "blake3-256"
 
 
-def store_id(bucket: Bucket) -> str | None:
-    """The id of the store in a bucket; None when there is none. Raises UnsupportedFormat."""
+class Identity(NamedTuple):
+    """Which store it is."""
+
+    store: str
+    purged: str
+    """Empty for a store that nothing was dropped from for good."""
+
+
+def identity(bucket: Bucket) -> Identity | None:
+    """Which store is in a bucket; None when there is none. Raises UnsupportedFormat."""
     try:
         data = bucket.get(FORMAT)
     except Absent:
@@ -31,15 +43,22 @@ def store_id(bucket: Bucket) -> str | None:
     try:
         said = json.loads(data)
         version, hashed, store = said["format"], said["hash"], said["store"]
-    except (ValueError, KeyError, TypeError) as error:
+        purged = str(said.get("purged", ""))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnsupportedFormat(f"{FORMAT} in {bucket.name} is of no known form") from error
     if version != VERSION or hashed != HASH or not isinstance(store, str):
         raise UnsupportedFormat(f"{bucket.name} is of format {version} ({hashed}), not {VERSION}")
-    return store
+    return Identity(store, purged)
 
 
-def make(bucket: Bucket, workers: Executor) -> str:
-    """Make a store, unless another writer is doing so at this moment; its id.
+def note_purge(bucket: Bucket) -> None:
+    """Let everybody who opens the store from now on forget what was fetched of it."""
+    said = json.loads(bucket.get(FORMAT)) | {"purged": secrets.token_hex(8)}
+    bucket.put(FORMAT, _encoded(said))
+
+
+def make(bucket: Bucket, workers: Executor) -> Identity:
+    """Make a store, unless another writer is doing so at this moment; which it is.
 
     The server is tried out first. Raises UnsuitableServer, UnsupportedFormat.
     """
@@ -47,12 +66,16 @@ def make(bucket: Bucket, workers: Executor) -> str:
     said = {"format": VERSION, "hash": HASH, "store": secrets.token_hex(16), "probed": found}
     lost: Unclear | None = None
     try:
-        bucket.create(FORMAT, json.dumps(said, indent=1).encode())
+        bucket.create(FORMAT, _encoded(said))
     except Taken:
         pass
     except Unclear as error:
         lost = error
-    made = store_id(bucket)
+    made = identity(bucket)
     if made is None:
         raise lost.error if lost else UnsupportedFormat(f"{FORMAT} cannot be made in {bucket.name}")
     return made
+
+
+def _encoded(said: dict[str, Any]) -> bytes:
+    return json.dumps(said, indent=1).encode()

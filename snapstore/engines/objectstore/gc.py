@@ -34,21 +34,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from snapstore.engines.objectstore import packs
+from snapstore.engine import Progress
+from snapstore.engines.objectstore import stored
 from snapstore.engines.objectstore.client import Bucket, Found
 from snapstore.engines.objectstore.failures import Absent
-from snapstore.engines.objectstore.layout import (
-    CONDEMNED,
-    PACKS,
-    REFS,
-    pack_id,
-    pack_key,
-    record_key,
-    record_place,
-)
-from snapstore.engines.objectstore.packs import Pack, Ref
+from snapstore.engines.objectstore.layout import CONDEMNED, pack_key, record_key
+from snapstore.engines.objectstore.packs import Ref
 from snapstore.engines.objectstore.records import Record, decode
-from snapstore.errors import Corrupt
 
 KEEP_DELETED = 90 * 24 * 3600.0
 """Seconds that a deleted ref can be brought back."""
@@ -94,9 +86,18 @@ class Collection:
         self._grace = timedelta(seconds=grace)
         self._keep_deleted = timedelta(seconds=keep_deleted)
 
-    def run(self, ids_in: Callable[[Iterable[Ref]], set[bytes]], *, apply: bool) -> Collected:
-        """Collect, or only say what that would do; ids_in tells what is in packs that stay."""
-        mark = self._mark()
+    def run(
+        self,
+        ids_in: Callable[[Iterable[Ref]], set[bytes]],
+        *,
+        apply: bool,
+        progress: Progress | None = None,
+    ) -> Collected:
+        """Collect, or only say what that would do; ids_in tells what is in packs that stay.
+
+        progress is told of records, for each of which a request is made.
+        """
+        mark = self._mark(progress)
         unnamed = mark.unnamed(self._grace)
         ripe, waiting = self._condemned(mark.now)
         doomed = unnamed if not self._grace else unnamed & {i for ids in ripe.values() for i in ids}
@@ -117,24 +118,21 @@ class Collection:
 
     # --- marking --------------------------------------------------------------------------------
 
-    def _mark(self) -> _Mark:
-        stored = {i: found for found in self._bucket.every(PACKS) if (i := pack_id(found.key))}
-        logs: dict[str, list[tuple[int, datetime]]] = {}
-        for found in self._bucket.every(REFS):
-            place = record_place(found.key)
-            if place is not None:
-                logs.setdefault(place[0], []).append((place[1], found.modified))
-        times = [found.modified for found in stored.values()]
-        times += [modified for log in logs.values() for _, modified in log]
-        mark = _Mark(stored, max(times, default=datetime.min))
+    def _mark(self, progress: Progress | None = None) -> _Mark:
+        listed = stored.listing(self._bucket)
+        logs = listed.logs
+        mark = _Mark(listed.packs, listed.now)
         counting = [
             place
             for directory, log in logs.items()
             for place in self._counting(directory, log, mark.now)
         ]
-        for (directory, gen, modified), record in zip(
-            counting, self._workers.map(self._record, counting), strict=True
+        records = self._workers.map(self._record, counting)
+        for done, ((directory, gen, modified), record) in enumerate(
+            zip(counting, records, strict=True), 1
         ):
+            if progress is not None:
+                progress(done, len(counting))
             if record is None:
                 continue
             is_last = gen == logs[directory][0][0]
@@ -195,17 +193,7 @@ class Collection:
         self._bucket.delete(mark.leftover)
 
     def _objects_in(self, pack_ids: set[bytes], mark: _Mark) -> set[bytes]:
-        found = self._workers.map(lambda i: self._ids(i, mark.stored[i].size), pack_ids)
+        found = self._workers.map(
+            lambda i: stored.ids_in(self._bucket, i, mark.stored[i].size), pack_ids
+        )
         return {object_id for ids in found for object_id in ids}
-
-    def _ids(self, pack: bytes, size: int) -> list[bytes]:
-        key = pack_key(pack)
-        try:
-            data = self._bucket.get_range(key, 0, min(size, packs.WHOLE))
-            front = packs.front_length(data)
-            if front > len(data):
-                data = self._bucket.get_range(key, 0, front)
-            opened = Pack(Ref(pack, size, front, b"", 0), data[:front], lambda start, end: b"")
-        except (Absent, Corrupt):
-            return []
-        return opened.ids()

@@ -1,6 +1,6 @@
 """Where things lie below the root of a store in a bucket.
 
-    format.json                          written once: format, hash, store id, what was probed
+    format.json                          format, hash, store id, what was probed, the last purge
     packs/<2 hex>/<32 hex>               immutable; named by the first 16 bytes of their BLAKE3
     refs/<32 hex>/log/<10 digits>        one record a move of a ref; each key is written once
     gc/condemned-<time>-<8 hex>          what the next garbage collection may delete

@@ -226,22 +226,26 @@ class Lookup:
             return self._log.inline(object_id)
         return None if pack.kind(object_id) == Kind.CONTENT else pack.read(object_id)
 
-    def standing(self, head: bytes) -> list[Obj]:
+    def standing(self, head: bytes, new: Sequence[Obj]) -> list[Obj]:
         """What a session's state is read from, as far as it is at hand: the object that its ref
-        points at, and the nodes that this refers to."""
-        snapshot = self.at_hand(head)
+        points at, and the nodes that this refers to. They may be among new ones."""
+        by_id = {o.id: o for o in new}
+        snapshot = by_id.get(head) or self.at_hand(head)
         if snapshot is None:
             return []
-        linked = (self.at_hand(link) for link in self._links([snapshot]))
+        linked = (by_id.get(link) or self.at_hand(link) for link in self._links([snapshot]))
         return [snapshot, *(o for o in linked if o is not None and o.kind == Kind.NODE)]
 
     def _take_over(self, refs: dict[bytes, Ref], missing: set[bytes]) -> None:
         """Name further packs until nothing that is anywhere is missing."""
-        self.locate(missing)
+        held = self.locate(missing)
         while missing:
             object_id = missing.pop()
-            holder = self._shelf.holder(object_id)
+            # Another thread may have closed the pack that it was found in, to open others.
+            holder = self._shelf.holder(object_id) or held.get(object_id)
             if holder is None:
+                if self._log.inline(object_id) is not None:  # a record repeated it, and it is gone
+                    raise _collected()
                 self._nowhere[object_id] = time.monotonic()
                 continue
             if self.holds(refs, object_id):
@@ -249,17 +253,15 @@ class Lookup:
             if holder.ref.id in self._loose:
                 refs[holder.ref.id] = self._still_safe(holder.ref)
                 linked = self._outside(refs, self._links(holder.all()))
-                self.locate(linked)
+                held |= self.locate(linked)
                 missing |= linked
                 continue
             reaching = self._reaching(holder)
             if reaching is None:  # merged or collected since this handle opened it
                 self._shelf.forget(holder)
-                if not self.locate([object_id]):
-                    raise Unreachable(
-                        "something that is referred to was collected since it was read",
-                        hint="open the store again and repeat: it is uploaded once more",
-                    )
+                held = self.locate([object_id, *missing])
+                if object_id not in held:
+                    raise _collected()
                 missing.add(object_id)
             else:
                 refs.update((ref.id, ref) for ref in reaching.packs)
@@ -278,12 +280,26 @@ class Lookup:
         return ref
 
     def _reaching(self, holder: Pack) -> Record | None:
-        """The record that names an open pack with the least besides."""
+        """The record that names an open pack with the least besides, as its ref stands now: what
+        this handle knows of another ref may be from before the pack was dropped from it."""
         for records in (self._log.seen, self._log.every_last):
-            naming = [r for r in records() if any(ref.id == holder.ref.id for ref in r.packs)]
-            if naming:
-                return min(naming, key=lambda record: sum(ref.size for ref in record.packs))
+            naming = [r for r in records() if _names(r, holder)]
+            for known in sorted(naming, key=lambda record: sum(ref.size for ref in record.packs)):
+                now = self._log.last(known.move.ref)
+                if now is not None and _names(now, holder):
+                    return now
         return None
+
+
+def _names(record: Record, pack: Pack) -> bool:
+    return any(ref.id == pack.ref.id for ref in record.packs)
+
+
+def _collected() -> Unreachable:
+    return Unreachable(
+        "something that is referred to was collected or purged since it was read",
+        hint="open the store again and repeat: what it still holds is uploaded once more",
+    )
 
 
 def _groups(refs: Iterable[Ref]) -> Iterator[list[Ref]]:

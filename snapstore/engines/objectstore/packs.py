@@ -79,10 +79,12 @@ def ref_of(data: bytes, pack_id: bytes, tier: int) -> Ref:
 
 
 def front_length(data: bytes) -> int:
-    """How long the front of the pack is that begins with these bytes."""
+    """How long the front of the pack is that begins with these bytes. Raises Corrupt."""
     blocks: int = Header(data, ("pack", 0)).blocks
-    table: tuple[int, ...] = struct.unpack_from(f"<{blocks}I", data, HEADER_SIZE)
-    return HEADER_SIZE + 4 * blocks + (table[0] >> 2)
+    if len(data) < HEADER_SIZE + 4:
+        raise Corrupt("a pack is cut short", path="pack", offset=0)
+    (first,) = struct.unpack_from("<I", data, HEADER_SIZE)
+    return HEADER_SIZE + 4 * blocks + int(first >> 2)
 
 
 def is_whole(data: bytes, pack_id: bytes) -> bool:

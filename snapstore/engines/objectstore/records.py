@@ -14,8 +14,9 @@ A record is one batch (``snapstore.engines.log.batch``), so it proves itself. It
                 session is known from its record alone. Both lie in a pack as well.
 
 The packs of a record hold everything that can be reached from where its ref stands, and from where
-it stood at any move before: what a later record names holds at least what an earlier one named. So
-the packs of older records do not matter, and undo and rewind need nothing but a record.
+it stood at any move before: what a later record names holds at least what an earlier one named, but
+for what was dropped for good. So the packs of older records do not matter, and undo and rewind need
+nothing but a record.
 """
 
 from __future__ import annotations
@@ -56,7 +57,13 @@ class Record:
     def expired(self) -> bool:
         """Whether it is what a collection leaves of a ref that was deleted long ago: the number
         that a new ref of this name goes on from, and nothing to undo."""
-        return self.move.new is None and self.move.base == 0 and self.move.gen > 1
+        move = self.move
+        return move.new is None and move.base == 0 and move.gen > 1 and not self.packs
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether nothing leads back beyond it, so that what was before may have been dropped."""
+        return self.move.base == 0 and self.move.born == self.move.gen
 
     def encode(self) -> bytes:
         """The record's bytes: the same ones each time."""

@@ -34,7 +34,7 @@ from snapstore.errors import Corrupt, SnapstoreError, UnknownOutcome
 
 TRIES = 5
 FIRST_PAUSE = 0.2
-_REMEMBERED = 2048
+_REMEMBERED = 8192
 _INLINE_OBJECTS = 16384
 _STEPS = 4
 _AT_ONCE = 32
@@ -80,6 +80,13 @@ class RefLog:
     def forget(self, ref: str) -> None:
         """Look the ref up in full the next time."""
         self._known.pop(ref_dir(ref), None)
+
+    def clear(self) -> None:
+        """Forget all that is known."""
+        with self._mutex:
+            self._known.clear()
+            self._records.clear()
+            self._inline.clear()
 
     def last(self, ref: str) -> Record | None:
         """The last record of a ref as it is now; None for a ref that never was.
@@ -214,20 +221,27 @@ class RefLog:
 
     def history(self) -> Iterator[Record]:
         """All records of all refs, newest first. Older ones are read while they are asked for."""
-        lines = [self._line(record) for record in self.every_last()]
+        lines = [self._dated(record) for record in self.every_last()]
         for _, record in heapq.merge(*lines, key=lambda item: item[0], reverse=True):
             yield record
 
-    def _line(self, last: Record) -> Iterator[tuple[int, Record]]:
+    def _dated(self, last: Record) -> Iterator[tuple[int, Record]]:
         """The records of a ref, newest first, with times that fall whatever its writers' clocks."""
-        directory, written = ref_dir(last.move.ref), last.written
-        yield written, last
-        gen, stride = last.move.gen - 1, 1
+        written = last.written
+        for record in self.line(last):
+            written = min(written, record.written)
+            yield written, record
+
+    def line(self, last: Record) -> Iterator[Record]:
+        """A record and those before it, newest first. What was dropped ends it."""
+        directory, gen, stride = ref_dir(last.move.ref), last.move.gen - 1, 1
+        yield last
         while gen > 0:
             stride = min(4 * stride, _AT_ONCE, gen)
-            for record in self._gather((directory, gen - n) for n in range(stride)):
-                written = min(written, record.written)
-                yield written, record
+            found = self._gather((directory, gen - n) for n in range(stride))
+            if not found:
+                return
+            yield from found
             gen -= stride
 
     # --- moving a ref ---------------------------------------------------------------------------

@@ -187,6 +187,19 @@ class Shelf:
             if self._open.pop(pack.ref.id, None) is not None:
                 self._close(pack)
 
+    def close(self) -> None:
+        """Close all packs."""
+        with self._mutex:
+            self._open.clear()
+            self._where.clear()
+            self._size = 0
+
+    def clear(self) -> None:
+        """Close all packs, and forget what this machine keeps of the store."""
+        self.close()
+        if self._cache is not None:
+            self._cache.clear()
+
     # --- reading --------------------------------------------------------------------------------
 
     def read_all(self, wanted: Sequence[tuple[Pack, bytes]]) -> list[Obj]:

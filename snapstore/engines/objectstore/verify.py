@@ -53,17 +53,18 @@ class Verification:
     def _log(self, directory: str, gens: Sequence[int]) -> Generator[Problem, None, Record | None]:
         """The problems of one ref's log, whose moves come newest first; its last record."""
         last: Record | None = None
-        expected = gens[0]
+        expected, whole = gens[0], True
         for gen, record in self._in_groups(lambda gen: self._record(directory, gen), gens):
             if isinstance(record, SnapstoreError):
                 yield Problem("damaged_record", record_key(directory, gen), None, None, str(record))
             elif gen == gens[0]:
-                last = record
-            expired = last is not None and last.expired
-            if gen != expected and not expired:
+                last, whole = record, not record.expired
+            if gen != expected and whole:
                 yield _gap(directory, gen + 1, expected)
+            if isinstance(record, Record) and record.begins_anew:
+                whole = False
             expected = gen - 1
-        if expected > 0 and not (last is not None and last.expired):
+        if expected > 0 and whole:
             yield _gap(directory, 1, expected)
         return last
 
