@@ -13,6 +13,7 @@ from snapstore import (
     RefMoved,
     Session,
     Snapshot,
+    SnapstoreError,
     Store,
     StoreNotFound,
     refs,
@@ -112,6 +113,13 @@ class Invocation:
             if text not in self._told:
                 self._told.add(text)
                 self.out.warn(text)
+
+    def tell_of_damage(self, met: SnapstoreError) -> None:
+        """Say, once, that not all could be read. An engine that knows says it by itself."""
+        self._tell_warnings(self.store)
+        if not self._told:
+            self._told.add(str(met))
+            self.out.warn(f"not all can be read: {met}")
 
     def require_newest(self) -> None:
         """Before work goes on from a turn. Raises Corrupt when later ones are hidden by damage."""

@@ -50,6 +50,8 @@ class Output:
 
     def lines(self, lines: Iterable[str], *, page: bool = False) -> None:
         """Print lines as they come; through the pager when they may be many."""
+        if self.look.terminal and not self.look.unicode:
+            lines = (line.replace("…", "~") for line in lines)  # where a text was cut
         pager = self._start_pager() if page and self._page else None
         if pager is None:
             for line in lines:

@@ -17,7 +17,9 @@ def store_place(named: str | None = None) -> str:
     """Where the store is, or would be made.
 
     The one that is named, else ``$SNAPSTORE_STORE``, else the nearest ``.snapstore/`` from the
-    working directory upwards, else the user's data directory.
+    working directory upwards, else the user's data directory. Raises StoreNotFound where that
+    ``.snapstore`` is a link that leads nowhere or a file: another store than the one that was
+    meant must not be taken for it.
     """
     named = named or named_in_environment()
     if named:
@@ -30,9 +32,24 @@ def store_place(named: str | None = None) -> str:
         found = os.path.join(folder, HERE)
         if os.path.isdir(found):
             return found
+        if os.path.lexists(found):
+            raise _no_store(found)
         folder, below = os.path.dirname(folder), folder
         if folder == below:
             break
     import platformdirs
 
     return platformdirs.user_data_dir("snapstore", appauthor=False)
+
+
+def _no_store(found: str) -> Exception:
+    from snapstore.errors import StoreNotFound  # only needed to say so
+
+    if os.path.islink(found):
+        what = f"is a link to {os.readlink(found)}, where there is no directory"
+        return StoreNotFound(
+            f"{found} {what}",
+            hint="bring back what it leads to, or remove the link, or name a store with --store",
+        )
+    hint = "move it away, or name a store with --store"
+    return StoreNotFound(f"{found} is a file, not a store", hint=hint)

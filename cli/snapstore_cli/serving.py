@@ -8,19 +8,21 @@ that neither another user of the machine nor a page of the web that had its own 
 from __future__ import annotations
 
 import hmac
+import json
 import secrets
 import sys
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from snapstore import Store, refs
-from snapstore.formats.html import Payload, Redaction, branches, page, policy
+from snapstore import SnapstoreError, Store, refs
+from snapstore.formats.html import Payload, Redaction, branches, collectable, held, page, policy
 
 HOST = "127.0.0.1"
 _CHUNK = "/chunk"
@@ -33,6 +35,8 @@ class Timeline:
         self._store = store
         self._redaction = redaction
         self._mutex = threading.Lock()
+        self._collecting = threading.Lock()
+        self._collectable: tuple[object, bytes] = None, b""
         self._version = ""
         self._payload = Payload(store, redaction)
         self._chunks: list[bytes] = []
@@ -48,6 +52,11 @@ class Timeline:
             for tip in self._store.engine.tips(prefix)
         ]
         return b64encode(sha256("\n".join(moves).encode()).digest()).decode()
+
+    def prepare(self) -> None:
+        """Take in the store while the browser starts."""
+        with suppress(SnapstoreError):  # told to who asks for the index
+            self.index()
 
     def index(self) -> bytes:
         """The index of the store as it is now."""
@@ -70,9 +79,16 @@ class Timeline:
             self._payload = Payload(self._store, self._redaction)
         shown = branches(self._store)
         self._chunks += self._payload.add(shown.heads)
-        held = self._store.engine.stats()
-        self._index = self._payload.index(shown, {"objects": held.objects, "bytes": held.bytes})
+        self._index = self._payload.index(shown, held(self._store))
         self._version = version
+
+    def collectable(self) -> bytes:
+        """What gc would let go of, as JSON; found out anew when anything was written since."""
+        with self._collecting:
+            state = self.version(), held(self._store)
+            if self._collectable[0] != state:
+                self._collectable = state, json.dumps(collectable(self._store)).encode()
+            return self._collectable[1]
 
 
 class Server(ThreadingHTTPServer):
@@ -124,6 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/": lambda: timeline.page,
             "/index": timeline.index,
             "/version": lambda: timeline.version().encode(),
+            "/gc": timeline.collectable,
         }
         number = path.removeprefix(_CHUNK)
         content: bytes | None = None

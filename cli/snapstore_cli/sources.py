@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from snapstore import InvalidInput
+from snapstore import InvalidInput, Refused
 from snapstore.transfer.beside import main_of
+from snapstore.worktree.guard import refuse_too_much, resolved
 
 _SUFFIXES = (".jsonl", ".json")
 _SPAN = re.compile(r"(\d+)\s*([smhdw])[a-z]*(\s+ago)?")
@@ -44,15 +45,20 @@ def moment(text: str, now: datetime) -> datetime:
     return named if named.tzinfo else named.astimezone()
 
 
-def sources(paths: Iterable[str], since: datetime | None = None) -> list[Source]:
+def sources(
+    paths: Iterable[str], since: datetime | None = None, *, force: bool = False
+) -> list[Source]:
     """The files to import, each once: in the order of the paths, in folders by name.
 
     Of those in folders not the ones that were changed last before since; nor the transcripts of
-    agents whose session is among them, for they come with it.
+    agents whose session is among them, for they come with it. Raises Refused, unless forced, for
+    a folder that is a whole home, disk or system.
     """
     found: dict[Path, Source] = {}
     for path in map(Path, paths):
         if path.is_dir():
+            if not force:
+                _refuse_too_much(path)
             for file in _files_below(path):
                 source = _source(file, named=False)
                 if since is None or _changed(file) >= since:
@@ -62,6 +68,14 @@ def sources(paths: Iterable[str], since: datetime | None = None) -> list[Source]
     return [
         source for source in found.values() if source.named or main_of(source.path) not in found
     ]
+
+
+def _refuse_too_much(folder: Path) -> None:
+    try:
+        refuse_too_much(resolved(folder), Path.home())
+    except Refused as refused:
+        refused.hint = "name the folder that the sessions lie in, or --force if you mean it"
+        raise
 
 
 def _source(path: Path, *, named: bool) -> Source:
@@ -86,7 +100,9 @@ def _files_below(folder: Path) -> Iterator[Path]:
             # Codex compresses old rollouts; beside the plain file it is only a copy.
             packed = name.endswith(".jsonl.zst") and name.removesuffix(".zst") not in plain
             if packed or name.endswith(_SUFFIXES):
-                yield Path(place, name)
+                path = Path(place, name)
+                if path.is_file():  # reading a FIFO would wait for ever
+                    yield path
 
 
 def _holds_outputs(folder: str) -> bool:

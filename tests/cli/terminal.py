@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 COMMAND = [sys.executable, "-c", "import sys; from snapstore_cli.main import run; sys.exit(run())"]
@@ -20,11 +21,13 @@ _ESCAPES = re.compile(rb"\x1b(\[[0-9;?]*[A-Za-z]|[=>]|\][^\x07]*\x07)")
 class Terminal:
     """A terminal with a command in its foreground."""
 
-    def __init__(self, folder: Path, *words: str, without: str = "") -> None:
+    def __init__(
+        self, folder: Path, *words: str, without: str = "", program: Sequence[str] = COMMAND
+    ) -> None:
         """Start a command; ``without`` names a module that it cannot import."""
         self._screen = b""
         self._seen = 0
-        argv = list(COMMAND)
+        argv = list(program)
         if without:
             argv[2] = f"import sys; sys.modules[{without!r}] = None; {argv[2]}"
         pid, self._fd = pty.fork()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -68,10 +70,15 @@ def in_step(shell: Shell, store: str | Path) -> bool:
     return heads(shell, store) == heads(shell, shell.store)
 
 
-def hanging(other: Path) -> None:
-    """Make a store that hangs whoever opens it."""
+@pytest.fixture
+def hanging(other: Path) -> Iterator[Callable[[], None]]:
+    """The other place, held by somebody who never lets go; what is called to let go after all."""
     other.mkdir()
-    os.mkfifo(other / "FORMAT")
+    lock = os.open(other / "LOCK", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as held:
+        held.callback(os.close, lock)
+        yield held.close
 
 
 def failures(shell: Shell) -> list[dict[str, str]]:
@@ -156,8 +163,8 @@ def test_a_hook_pushes_what_it_saved(shell: Shell, other: Path) -> None:
     until(lambda: in_step(shell, other))
 
 
+@pytest.mark.usefixtures("hanging")
 def test_a_remote_that_hangs_delays_no_save(shell: Shell, other: Path) -> None:
-    hanging(other)
     shell.ok("remote", "add", "origin", str(other), "--auto-push")
     for text in ("first", "second"):
         begun = time.monotonic()
@@ -167,41 +174,41 @@ def test_a_remote_that_hangs_delays_no_save(shell: Shell, other: Path) -> None:
     assert len(pushing._started) == 1
 
 
-def test_a_push_that_was_killed_is_told_and_gone_on_with(shell: Shell, other: Path) -> None:
-    hanging(other)
+def test_a_push_that_was_killed_is_told_and_gone_on_with(
+    shell: Shell, other: Path, hanging: Callable[[], None]
+) -> None:
     shell.ok("remote", "add", "origin", str(other), "--auto-push")
     shell.save("a", "first")
     until(lambda: (shell.store / "cache" / "pushed").exists())
     pushing._started[0].send_signal(signal.SIGKILL)
     at_rest()
     assert failures(shell) == [{"remote": "origin", "error": CUT_OFF}]
-    (other / "FORMAT").unlink()
+    hanging()
     shell.save("a", "second")
     until(lambda: in_step(shell, other))
     at_rest()
     assert failures(shell) == []
 
 
+@pytest.mark.usefixtures("hanging")
 def test_the_process_ends_by_itself_wherever_it_hangs(shell: Shell, other: Path) -> None:
     shell.save("a", "first")
-    hanging(other)
     shell.ok("remote", "add", "origin", str(other), "--auto-push")
     command = [sys.executable, "-m", "snapstore_cli.pushing", str(shell.store), "1"]
     assert subprocess.run(command, timeout=PATIENCE, check=False).returncode == -signal.SIGALRM
     assert failures(shell) == [{"remote": "origin", "error": CUT_OFF}]
 
 
-def test_the_output_of_a_save_ends_with_it(shell: Shell, other: Path) -> None:
-    hanging(other)
+def test_the_output_of_a_save_ends_with_it(
+    shell: Shell, other: Path, hanging: Callable[[], None]
+) -> None:
     shell.ok("remote", "add", "origin", str(other), "--auto-push")
     done = subprocess.run(
         SAVE, input=b'["hi"]', capture_output=True, cwd=shell.folder, timeout=PATIENCE, check=True
     )
     assert done.stdout.count(b"\n") == 1
     until(lambda: is_under_way(shell.open()))
-    # Nobody here is its parent: what it hangs in is told that nothing will come.
-    with (other / "FORMAT").open("wb"):
-        pass
+    hanging()
     until(lambda: not is_under_way(shell.open()))
 
 

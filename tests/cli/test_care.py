@@ -9,6 +9,7 @@ from shell import Shell, plain
 
 from snapstore import Store
 from snapstore.engines.log.engine import LogEngine
+from snapstore.values import encode
 
 
 def segment(shell: Shell) -> Path:
@@ -38,9 +39,26 @@ def test_status_tells_the_last_move(two_lines: Shell) -> None:
 def test_stats_counts_what_sessions_share_once(two_lines: Shell) -> None:
     told = two_lines.ok("stats", "--json").json
     assert (told["sessions"], told["turns"]) == (2, 6)
-    assert told.keys() == {"schema", "objects", "bytes", "logical_bytes", "sessions", "turns"}
+    assert told.keys() >= {"schema", "objects", "bytes", "logical_bytes", "sessions", "turns"}
     assert "█" in two_lines.ok("stats", columns=80).out
     assert "█" not in two_lines.ok("stats").out
+
+
+def test_stats_tell_bytes_by_kind_and_by_session(two_lines: Shell) -> None:
+    (two_lines.folder / "notes.txt").write_text("a file" * 1000)
+    two_lines.ok("save", "-s", "b", "--worktree", ".")
+    told = two_lines.ok("stats", "--json").json
+    with two_lines.open() as store:
+        size = {
+            name: sum(map(len, map(encode, store.resolve(name).history))) for name in ("a", "b")
+        }
+        shared = sum(map(len, map(encode, store.resolve("b@3").history)))
+    assert told["by_session"] == size
+    assert told["kinds"]["messages"] == size["a"] + size["b"] - shared
+    assert 6000 <= told["kinds"]["contents"] < 6100 and told["kinds"]["structure"] > 0
+    shown = plain(two_lines.ok("stats", columns=80).lines)
+    assert any(row.startswith("files, values") and "█" in row for row in shown)
+    assert [row.split()[0] for row in shown[-2:]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])

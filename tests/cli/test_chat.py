@@ -170,6 +170,16 @@ def test_scratch_sets_shows_and_removes_keys(shell: Shell) -> None:
     assert shown["scratchpad"] == {"file": "login.py", "l": ["a"]} and shown["turn"] == 4
 
 
+def test_on_a_terminal_what_an_agent_did_is_marked(shell: Shell, agent: Agent) -> None:
+    command = agent(
+        'import json; print(json.dumps({"role": "assistant", "content": ['
+        '{"type": "text", "text": "so\x1b[2J"},'
+        '{"type": "tool_use", "id": "t", "name": "ls", "input": {}}]}))'
+    )
+    told = shell("chat", "c", "--agent", command, "--no-input", stdin="x\n", columns=60)
+    assert "so\\x1b[2J\n\x1b[35m→\x1b[0m ls {}\n" in told.out
+
+
 def test_log_lists_the_turns_and_quit_ends(shell: Shell) -> None:
     done = shell.ok("chat", "c", stdin="one\ntwo\n/log 1\n/quit\nnever asked\n")
     assert len(done.lines) == 3 and done.lines[2].split("\t")[1] == "turn 2"

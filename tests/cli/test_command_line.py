@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from shell import Shell
 
-from snapstore_cli.command import LazyCommand
-from snapstore_cli.main import COMMANDS
+from snapstore_cli.main import COMMANDS, cli
 
 TABLE = [command for section in COMMANDS.values() for command in section]
 
@@ -40,11 +42,23 @@ def test_help_comes_with_either_option_and_names_every_command(shell: Shell) -> 
     assert {command.name for command in TABLE} <= names
 
 
-@pytest.mark.parametrize("command", TABLE, ids=lambda command: command.name)
-def test_every_command_has_help_with_an_example(shell: Shell, command: LazyCommand) -> None:
-    told = shell.ok(command.name, "--help").out
-    if "Commands:" not in told:
-        assert f"snapstore {command.name}" in told.split("Options:")[0].split("\n", 1)[1]
+def every(command: click.Command, *path: str) -> Iterator[tuple[str, ...]]:
+    """The words of a command and of all below it."""
+    if path:
+        yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from every(found, *path, name)
+
+
+@pytest.mark.parametrize("path", list(every(cli)), ids=" ".join)
+def test_every_command_has_help_with_an_example(shell: Shell, path: tuple[str, ...]) -> None:
+    usage, _, told = shell.ok(*path, "--help").out.partition("\n")
+    assert usage.startswith("Usage: snapstore " + " ".join(path))
+    assert re.search(rf"^ +(\S.*)?snapstore {' '.join(path)}\b", told, re.MULTILINE)
 
 
 def test_an_alias_is_the_command_itself(two_lines: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from shell import Shell
+from terminal import Terminal
 
 COMMAND = Path(sys.executable).with_name("snapstore")
 
@@ -92,6 +94,51 @@ def test_the_script_is_one_that_the_shell_can_read(shell: Shell, name: str) -> N
         pytest.skip(f"there is no {name} here")
     script = shell.ok("completion", name).out
     subprocess.run([interpreter, "-n"], input=script, text=True, check=True)
+
+
+@pytest.fixture
+def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`snapstore` is found by a shell."""
+    monkeypatch.setenv("PATH", f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+@pytest.mark.usefixtures("on_the_path")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("snapstore show fix", ["fix-login\t2 turns"]),
+        ("snapstore show fix-login@", ["fix-login@1\tone, two", "fix-login@2"]),
+        ("snapstore sta", ["stats\t", "status\t"]),
+    ],
+)
+def test_fish_offers_names_and_turns(shell: Shell, line: str, offered: list[str]) -> None:
+    shell.save("fix-login", {"role": "user", "content": "a"}, label="one, two")
+    shell.save("fix-login", {"role": "user", "content": "b"})
+    script = f"snapstore completion fish | source; complete -C {shlex.quote(line)}"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True
+    )
+    told = done.stdout.splitlines()
+    assert len(told) == len(offered)
+    assert all(row.startswith(start) for row, start in zip(told, offered, strict=True)), told
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
+@pytest.mark.usefixtures("on_the_path")
+def test_zsh_completes_names_and_turns_at_the_keyboard(shell: Shell) -> None:
+    for n in range(2):
+        shell.save("fix-login", {"role": "user", "content": "a"}, label=f"label: {n}")
+    zsh = Terminal(shell.folder, program=[str(shutil.which("zsh")), "-f", "-i"])
+    load = 'autoload -U compinit; compinit -u -D; eval "$(snapstore completion zsh)"'
+    zsh.type(f"{load}; echo lo''aded\r")
+    zsh.wait_for("loaded")
+    zsh.type("snapstore show fix\t")
+    zsh.wait_for("-login")
+    zsh.type("\x7f@\t\t")
+    zsh.wait_for("label: 0")
+    zsh.type("\x15exit\r")
+    assert zsh.end() == 0
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from shell import Shell
+from shell import Shell, plain
 
 
 def test_the_document_says_base_both_sides_and_the_scratchpad(two_lines: Shell) -> None:
@@ -62,6 +62,31 @@ def test_stat_gives_numbers(two_lines: Shell) -> None:
         "messages    3 shared, 2 only in a, 1 only in b",
         "scratchpad  1 added, 0 removed, 1 changed",
     ]
+
+
+def test_stat_is_a_table_on_a_terminal(two_lines: Shell) -> None:
+    told = plain(two_lines.ok("diff", "a", "b", "--stat", columns=80).lines)
+    assert [row.split() for row in told] == [
+        ["shared", "a", "b"],
+        ["turns", "3", "2", "1", "██", "█"],
+        ["messages", "3", "2", "1", "██", "█"],
+        [],
+        ["added", "removed", "changed"],
+        ["scratchpad", "1", "0", "1"],
+    ]
+    assert len({row.index("b") for row in told[:1]} | {row.index("1") for row in told[1:3]}) == 1
+    for part, rows in (("messages", 3), ("scratchpad", 2), ("files", 0)):
+        only = two_lines.ok("diff", "a", "b", "--stat", "--only", part, columns=80).lines
+        assert len(only) == rows
+
+
+def test_who_speaks_and_what_is_called_stand_out(two_lines: Shell) -> None:
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}
+    two_lines.save("b", {"role": "assistant", "content": [{"type": "text", "text": "Now"}, call]})
+    for how in ((), ("--side-by-side",)):
+        told = two_lines.ok("diff", "a", "b", *how, columns=80).out
+        assert "\x1b[1;34m  assistant:\x1b[0m Now" in told
+        assert "\x1b[35m    → Bash\x1b[0m" in told
 
 
 def test_only_limits_the_page(two_lines: Shell) -> None:

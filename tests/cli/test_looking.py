@@ -73,6 +73,19 @@ def test_the_graph_shows_both_lines_and_where_they_part(two_lines: Shell) -> Non
     assert "(b) the other way" in out and "(a) turn number 5" in out
 
 
+def test_the_graph_marks_where_the_current_session_stands(two_lines: Shell) -> None:
+    two_lines.ok("switch", "b")
+    first, *others = plain(two_lines.ok("log", "--graph", "--all", columns=80).lines)
+    assert first.startswith("@ ") and "(b)" in first
+    assert not any("@" in line for line in others)
+    assert "@" not in two_lines.ok("log", "--graph", "--all").out
+
+
+def test_a_graph_of_a_few_turns_says_that_there_are_more(two_lines: Shell) -> None:
+    drawn = [line[0] for line in two_lines.ok("log", "a", "--graph", "-n", "2").lines]
+    assert drawn == ["*", "*", "~"]
+
+
 def test_the_graph_fits_the_terminal(two_lines: Shell) -> None:
     two_lines.save("b", "x", label="a label that goes on " * 10)
     lines = two_lines.ok("log", "--graph", "--all", columns=60).lines

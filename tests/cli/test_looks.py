@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from shell import Shell, plain
+from terminal import Terminal
 
 from snapstore_cli.prefixes import Shortest
+from snapstore_cli.render import words
 
 
 @pytest.mark.parametrize("how", [(), ("--graph",)])
@@ -46,3 +48,53 @@ def test_the_sessions_to_pick_from_are_aligned(two_lines: Shell) -> None:
     told = two_lines("resume", stdin="", columns=80).err
     rows = [line for line in plain(told.splitlines()) if "turn" in line]
     assert len({row.index("turn ") for row in rows}) == 1
+
+
+def test_on_a_terminal_of_ascii_a_cut_is_marked_in_ascii(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.save("a", label="a label that goes on " * 10)
+    for name, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal(shell.folder, "log")
+    terminal.wait_for("a label that")
+    terminal.wait_for("~\r\n")
+    assert terminal.end() == 0
+
+
+WORDS = "words of a label that go on and on, 日本語 too, "
+LONG, WIDE = "a-session-of-which-the-name-is-longer-than-any-terminal-likes", "日本語" * 12
+
+
+@pytest.fixture
+def crowded(shell: Shell) -> Shell:
+    """Sessions with long and with wide names, labels, messages and forks of forks."""
+    for n in range(3):
+        said = {"role": "user", "content": WORDS * 9}
+        shell.save(LONG, said, label=WORDS * 3 if n else "", sets={"plan": WORDS * 3})
+    before = LONG
+    for name in (WIDE, *(f"{WIDE}/{n}" for n in range(9))):
+        shell.ok("fork", before, name)
+        said = {"role": "assistant", "content": WORDS}
+        shell.save(name, said, label=WORDS, sets={"note": WORDS, "plan": WORDS * 2})
+        before = name
+    shell.ok("switch", LONG)
+    return shell
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "log", "log --oneline", "log --all", "log --graph --all", "log --graph --all --oneline",
+        "sessions", "status", "stats", "op log", "resume", "show --messages",
+        f"diff {LONG} {WIDE}/8 --stat", f"diff {LONG} {WIDE}/8",
+        f"diff {WIDE}/2 {LONG} --side-by-side",
+    ],
+)  # fmt: skip
+def test_no_line_is_wider_than_the_terminal(crowded: Shell, command: str) -> None:
+    for columns in (50, 60, 80, 200):
+        told = crowded.ok(*command.split(), columns=columns, stdin="1\n")
+        rows = plain([*told.lines, *told.err.splitlines()])
+        # A command to copy is told whole.
+        wider = [row for row in rows if words.cells(row) > columns and "go on: " not in row]
+        assert wider == [], columns

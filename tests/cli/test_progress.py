@@ -6,6 +6,7 @@ import io
 import sys
 
 import pytest
+from shell import Shell
 
 from snapstore_cli import progress
 from snapstore_cli.progress import Bar
@@ -58,3 +59,13 @@ def test_a_pipe_shows_no_bar(
     with Bar(Settings()) as bar:
         bar.progress(1, 2)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["gc", "gc --apply", "forget --keep-last 1"])
+def test_a_collection_and_a_rule_show_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    for name in "abc":
+        shell.save(name, {"role": "user", "content": name})
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    assert "%" in shell.ok(*command.split(), columns=100).err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from snapstore_cli.render import columns, words
 from snapstore_cli.render.forest import Branch, forest
-from snapstore_cli.render.graph import ASCII, UNICODE, Glyphs, Node, draw, newest_first
+from snapstore_cli.render.graph import ASCII, UNICODE, Glyphs, Node, draw
 from snapstore_cli.render.messages import page
 from snapstore_cli.render.style import Look, Style
 
@@ -19,9 +21,9 @@ PLAIN = Look(Style(False))
 NOW = datetime(2024, 5, 6, 12, 0, tzinfo=UTC)
 
 
-def drawn(nodes: Sequence[Node], glyphs: Glyphs = ASCII) -> list[str]:
-    lines = draw(newest_first(nodes), glyphs)
-    return [f"{strokes} {node.id}" if node else strokes for strokes, node in lines]
+def drawn(nodes: Sequence[Node], glyphs: Glyphs = ASCII, **how: Any) -> list[str]:
+    rows = draw(nodes, glyphs, **how)
+    return [f"{row.text} {row.node.id}" if row.node else row.text for row in rows]
 
 
 def nodes(text: str) -> list[Node]:
@@ -39,20 +41,48 @@ def test_a_fork_joins_where_its_lines_part() -> None:
     assert drawn(nodes("d>b c>b b>a a"), UNICODE) == ["● d", "│ ● c", "├─╯", "● b", "● a"]
 
 
-def test_a_join_passes_over_the_lines_between() -> None:
-    assert drawn(nodes("e>a d>b c>a b a")) == ["* e", "| * d", "| | * c", "| * | b", "|__/", "* a"]
+def test_each_side_branch_stands_whole_above_its_fork() -> None:
+    made = nodes("d>a c>a b>a a")
+    assert drawn(made) == ["* d", "| * c", "|/", "| * b", "|/", "* a"]
+    made = nodes("g>b f>e e>b d>a c>a b>a a")
+    assert drawn(made) == [
+        "* g", "| * f", "| * e", "|/", "* b", "| * d", "|/", "| * c", "|/", "* a",
+    ]  # fmt: skip
 
 
-def test_three_lines_from_one_turn_join_one_by_one() -> None:
-    assert drawn(nodes("d>a c>a b>a a")) == ["* d", "| * c", "| | * b", "|_|/", "|/", "* a"]
+def test_branches_of_a_branch_are_nested() -> None:
+    made = nodes("f>a e>c d>c c>a b>a a")
+    assert drawn(made, UNICODE) == [
+        "● f", "│ ● e", "│ │ ● d", "│ ├─╯", "│ ● c", "├─╯", "│ ● b", "├─╯", "● a",
+    ]  # fmt: skip
 
 
 def test_lines_without_a_common_turn_stand_apart() -> None:
-    assert drawn(nodes("d>c b>a c a")) == ["* d", "| * b", "* | c", "  * a"]
+    assert drawn(nodes("d>c b>a c a")) == ["* d", "* c", "", "* b", "* a"]
 
 
-def test_a_column_that_has_ended_is_used_again() -> None:
-    assert drawn(nodes("e>d d c>b b a")) == ["* e", "* d", "* c", "* b", "* a"]
+def test_what_is_not_listed_is_told() -> None:
+    assert drawn(nodes("d>c b>a a")) == ["* d", "~", "* b", "* a"]
+    assert drawn(nodes("e>a d>c c>x b>a a")) == ["* e", "| * b", "|/", "* a", "", "* d", "* c", "~"]
+
+
+def test_where_one_stands_has_a_mark_of_its_own() -> None:
+    assert drawn(nodes("d>b c>b b"), here="c") == ["* d", "| @ c", "|/", "* b"]
+
+
+def test_columns_that_do_not_fit_are_only_hinted_at() -> None:
+    made = nodes("e>a d>b c>d f>c g>c b>a a")
+    whole, some = drawn(made, UNICODE), drawn(made, UNICODE, most=2)
+    assert whole == ["● e", "│ ● f", "│ │ ● g", "│ ├─╯", "│ ● c", "│ ● d", "│ ● b", "├─╯", "● a"]
+    assert some == ["● e", "│ ● f", "│ ○ g", "│ ● c", "│ ● d", "│ ● b", "├─╯", "● a"]
+    assert drawn(made, most=1)[:3] == ["* e", "o f", "o g"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_hundreds_of_forks_take_few_columns(order: int) -> None:
+    line = [Node(f"{n}", f"{n - 1}" if n else None, n) for n in range(3000)]
+    forks = [Node(f"fork {n}", f"{n}", 9000 + order * n) for n in range(0, 3000, 5)]
+    assert max(len(row.strokes) for row in draw([*line, *forks])) <= 3
 
 
 @st.composite
@@ -68,21 +98,22 @@ def forests(draw_: st.DrawFn) -> list[Node]:
 
 
 @settings(deadline=None, max_examples=150)
-@given(made=forests())
+@given(made=forests(), most=st.none() | st.integers(1, 4))
 def test_every_turn_is_drawn_once_below_its_children_and_joined_to_its_parent(
-    made: list[Node],
+    made: list[Node], most: int | None
 ) -> None:
     for glyphs in (ASCII, UNICODE):
-        lines = list(draw(newest_first(made), glyphs))
-        order = [node.id for _, node in lines if node]
+        rows = list(draw(made, glyphs, most=most))
+        order = [row.node.id for row in rows if row.node]
         assert sorted(order) == sorted(node.id for node in made)
         for node in made:
             assert node.parent is None or order.index(node.parent) > order.index(node.id)
-        joins = sum(node is None for _, node in lines)
+        joins = sum("".join(row.strokes[-2:]) == glyphs.join for row in rows)
         parents = [node.parent for node in made if node.parent]
-        assert joins == len(parents) - len(set(parents))
-        for strokes, node in lines:
-            assert strokes.count(glyphs.node) == (1 if node else 0)
+        hidden = sum(row.strokes[-1:] == (glyphs.hidden,) for row in rows)
+        assert 0 <= len(parents) - len(set(parents)) - joins <= hidden
+        widest = max(len(row.strokes) for row in rows)
+        assert widest <= (most or len(made).bit_length() + 1)
 
 
 # --- forest ------------------------------------------------------------------------------------
@@ -166,6 +197,22 @@ def test_records_are_aligned_on_a_terminal_and_parted_by_tabs_elsewhere() -> Non
         "a     short       " + "x" * 11 + "…",
         "日本  longer one  y",
     ]
+
+
+def test_fields_that_run_on_follow_the_one_before() -> None:
+    rows: list[list[columns.Cell]] = [
+        [("", "a"), ("name", "(long name)"), ("", "x")],
+        [("", "bcd"), ("name", ""), ("", "y")],
+    ]
+    wide = Look(Style(False), width=30)
+    assert list(columns.lines(rows, wide, run_on=1)) == ["a    (long name) x", "bcd  y"]
+
+
+def test_of_many_records_the_first_do_not_wait_for_the_last() -> None:
+    taken = count()
+    rows = ([("", f"{n}"), ("", "x")] for n in taken)
+    assert next(columns.lines(rows, Look(Style(False), width=30))) == "0    x"
+    assert next(taken) < 1000
 
 
 def test_a_table_without_records_has_no_lines() -> None:

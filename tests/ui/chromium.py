@@ -25,7 +25,7 @@ def missing() -> str | None:
     if CHROMIUM is None:
         return "there is no chromium: apt-get install chromium, or name one in $CHROMIUM"
     if playwright is None:
-        return "there is no playwright: pip install 'snapstore[browser]'"
+        return "there is no playwright: pip install 'snapstore[test]'"
     return None
 
 
@@ -52,9 +52,10 @@ class Seen:
         self.page.wait_for_timeout(150)
 
     def run(self, script: str) -> Any:
-        """The value of a script. Past the page's policy, which forbids this to all others."""
+        """The value of a script, or what it promises. Past the page's policy, which forbids this
+        to all others."""
         told = self.page.context.new_cdp_session(self.page).send(
-            "Runtime.evaluate", {"expression": script, "returnByValue": True}
+            "Runtime.evaluate", {"expression": script, "returnByValue": True, "awaitPromise": True}
         )
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")

@@ -135,6 +135,18 @@ def shown_store(root: Path, text: str = "") -> Store:
     return store
 
 
+def left_behind_long_ago() -> Store:
+    """A store that gc would let go of something in: a turn that was rewound half a year ago."""
+    times = iter(range(0, 10**18, 90 * 86400 * 10**6))
+    store = snapstore.open("memory://", clock=times.__next__)
+    session = store.session("s")
+    told(session, 1)
+    told(session, 2)
+    session.rewind(1)
+    told(session, 3)
+    return store
+
+
 def written(root: Path, text: str = "") -> str:
     """A page in a file; its address."""
     path = root / "page.html"

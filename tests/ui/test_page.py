@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from chromium import Browser, Seen
-from chronicle import ATTACK, grown, page_of, told, written
+from chronicle import ATTACK, grown, left_behind_long_ago, page_of, told, written
 
 import snapstore
 
@@ -115,6 +116,20 @@ def test_storage_tells_unique_bytes_against_whole_copies(seen: Seen) -> None:
     assert "unique against" in seen.page.get_by_role("img").get_attribute("aria-label")
     seen.page.get_by_role("combobox").select_option("fork")
     seen.page.get_by_text("5 turns", exact=True).first.wait_for()
+
+
+def test_storage_tells_what_gc_would_let_go_of(browser: Browser, tmp_path: Path) -> None:
+    store = left_behind_long_ago()
+    found = store.gc()
+    path = tmp_path / "page.html"
+    path.write_bytes(page_of(store, whole=True))
+    with browser.open(path.as_uri()) as seen:
+        seen.go("storage")
+        assert f"gc would let go of {found.objects} objects" in seen.main
+    path.write_bytes(page_of(store))
+    with browser.open(path.as_uri()) as seen:
+        seen.go("storage")
+        assert seen.page.locator(".gc code").inner_text() == "snapstore gc"
 
 
 def test_search_finds_what_only_a_result_says(seen: Seen) -> None:
@@ -261,7 +276,7 @@ UNNAMED = f"""(() => [...document.querySelectorAll("{CONTROLS}")]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 360])
 def test_text_can_be_read_and_controls_have_names(
     browser: Browser, url: str, scheme: str, width: int
 ) -> None:
@@ -280,8 +295,28 @@ def test_text_can_be_read_and_controls_have_names(
             assert seen.run("document.documentElement.scrollWidth") <= width, view
 
 
+AXE = os.environ.get("AXE_CORE")
+FAULTS = """axe.run().then(({violations}) => violations.flatMap(({id, nodes}) =>
+  nodes.map(({html}) => `${id}: ${html.slice(0, 80)}`)).join("; "))"""
+
+
+@pytest.mark.skipif(AXE is None, reason="$AXE_CORE names no axe.min.js: npm pack axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_no_fault(browser: Browser, url: str, scheme: str, width: int) -> None:
+    size = {"width": width, "height": 800}
+    with browser.open(url, color_scheme=scheme, viewport=size) as seen:
+        seen.run(Path(str(AXE)).read_text())
+        for view in ("turn/main@4", *VIEWS, "search/question", "compare/main/fork"):
+            seen.go(view)
+            for opened in seen.page.locator(".turn summary").all():
+                if opened.is_visible():
+                    opened.click()
+            assert seen.run(FAULTS) == "", view
+
+
 def test_a_phone_shows_the_list_or_the_turn(browser: Browser, url: str) -> None:
-    with browser.open(url, viewport={"width": 390, "height": 800}) as seen:
+    with browser.open(url, viewport={"width": 360, "height": 800}) as seen:
         assert not seen.page.locator("#turn").is_visible()
         row(seen, "question 4").click()
         seen.page.locator(".turn", has_text="answer 4").wait_for()

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chronicle import ATTACK, Read, grown, page_of, shown_store, told
+from chronicle import ATTACK, Read, grown, left_behind_long_ago, page_of, shown_store, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stores import Place
 
 import snapstore
-from snapstore import Store
+from snapstore import Corrupt, Store
 from snapstore.formats.html import Branches, Named, Payload, blocks, branches, export
+from snapstore.maintenance.gc import Collected
 from snapstore.textdiff import render_value
 
 KEY = "sk-ant-api03-" + "Ab1" * 31 + "AA"
@@ -109,6 +110,24 @@ def test_what_is_added_later_comes_in_chunks_of_its_own() -> None:
     assert list(payload.add(branches(store).heads)) == []
     told(session, 2)
     assert len(list(payload.add(branches(store).heads))) == 1
+
+
+def test_the_page_of_a_whole_store_tells_what_gc_says() -> None:
+    store = left_behind_long_ago()
+    page = Read.of(page_of(store, whole=True))
+    found = store.gc()
+    assert found.objects > 0
+    assert page.index["store"]["gc"] == {"objects": found.objects, "bytes": found.bytes}
+    assert "gc" not in Read.of(page_of(store)).index["store"]
+
+
+def test_where_gc_would_fail_the_page_says_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Store) -> Collected:
+        raise Corrupt("damaged")
+
+    monkeypatch.setattr(Store, "gc", failing)
+    store = left_behind_long_ago()
+    assert Read.of(page_of(store, whole=True)).index["store"]["gc"] is None
 
 
 # --- secrets and hostile content -------------------------------------------------------------

@@ -95,6 +95,13 @@ def test_a_save_comes_into_the_index_and_old_chunks_stay(server: Server, store: 
     assert after["chunks"][: len(before["chunks"])] == before["chunks"]
 
 
+def test_gc_is_asked_for_what_it_would_let_go_of(server: Server, store: Store) -> None:
+    found = store.gc()
+    told = json.loads(ask(server, f"/gc?token={server.token}")[1])
+    assert told == {"objects": found.objects, "bytes": found.bytes}
+    assert ask(server, "/gc")[0] == 403
+
+
 @pytest.mark.browser
 def test_a_save_shows_by_itself(browser: Browser, server: Server, store: Store) -> None:
     with browser.open(server.url) as seen:

@@ -45,6 +45,7 @@ def _prompted(prompt: Prompt, words: Words) -> Iterator[str]:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
+    from prompt_toolkit.formatted_text import ANSI
 
     class Complete(Completer):
         def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
@@ -56,7 +57,7 @@ def _prompted(prompt: Prompt, words: Words) -> Iterator[str]:
     )
     while True:
         try:
-            yield session.prompt(prompt())
+            yield session.prompt(ANSI(prompt()))
         except EOFError:
             return
         except KeyboardInterrupt:

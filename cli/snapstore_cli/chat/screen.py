@@ -16,6 +16,9 @@ from snapstore_cli.render import messages as rendered
 from snapstore_cli.render import words
 from snapstore_cli.render.style import Look
 
+_ARROW = 3
+"""Columns of an arrow and a blank."""
+
 
 class Screen:
     """Answers go to stdout, one line end after each when it is saved; all else to stderr, but for
@@ -36,15 +39,18 @@ class Screen:
 
     def piece(self, piece: Piece) -> None:
         """Show a piece of an answer."""
-        text = piece if isinstance(piece, str) else _readable(piece)
+        look = self._out.look
+        if not isinstance(piece, str):
+            text = _readable(piece, look)
+        else:  # what the agent prints must not drive the terminal
+            text = visible(piece) if look.terminal else piece
         if self._out.json or not text:
             return
         whole = not isinstance(piece, str)
         if self._in_line and (whole or self._after_whole):
             print()
         self._after_whole = whole
-        # What the agent prints must not drive the terminal.
-        print(visible(text) if self._out.look.terminal else text, end="", flush=True)
+        print(text, end="", flush=True)
         self._in_line = not text.endswith("\n")
 
     def answered(self) -> None:
@@ -75,6 +81,11 @@ class Screen:
         number = words.short(session.head.id)
         self._out.note(f"{session.name}: turn {session.turn} ({number}), {told}")
 
+    def prompt(self, session: Session) -> str:
+        """What stands before a question."""
+        style = self._out.look.style
+        return f"{style('name', session.name)} {style('dim', str(session.turn + 1))}> "
+
     def refused(self, error: BaseException) -> None:
         """Tell what could not be done; the chat goes on. Whoever watches need not be told again by
         the exit code."""
@@ -87,14 +98,17 @@ class Screen:
         tell(message, hint, self._out.error_style)
 
 
-def _readable(message: Message) -> str:
+def _readable(message: Message, look: Look) -> str:
     """A message as text: what it says, its calls and results each on a line."""
     told: list[str] = []
+    call, back = (look.style("tool", arrow) for arrow in rendered.arrows(look))
     for piece in rendered.pieces(message):
         if piece.kind == "call":
-            told.append(f"-> {rendered.call_line(piece)}")
+            told.append(f"{call} {rendered.call_line(piece)}")
         elif piece.kind == "result":
-            told.append(f"<- {words.one_line(rendered.result_text(piece.body))}")
+            result = look.cut(words.one_line(rendered.result_text(piece.body)), _ARROW)
+            told.append(f"{back} {result}")
         elif piece.kind == "text" and piece.body:
-            told.append(str(piece.body))
+            text = str(piece.body)
+            told.append(visible(text) if look.terminal else text)
     return "\n".join(told)

@@ -123,10 +123,12 @@ class Commands:
         self._screen.standing(self._session)
 
     def help(self, rest: str) -> None:
+        style = self._screen.look.style
         width = max(len(command.usage) for command in SLASH.values())
-        for command in SLASH.values():
-            self._screen.lines([f"{command.usage:<{width}}  {command.help}"])
-        self._screen.lines([f"{'/quit':<{width}}  End the chat.", "//text asks /text."])
+        told = [(command.usage, command.help) for command in SLASH.values()]
+        told += [("/quit", "End the chat."), ("//text", "Ask /text.")]
+        for usage, what in told:
+            self._screen.lines([f"{style('heading', f'{usage:<{width}}')}  {what}"])
 
 
 SLASH: dict[str, Slash] = {

@@ -155,7 +155,7 @@ def _document(run: Invocation, session: Session, first: int) -> None:
 def _repl(run: Invocation, talk: Talk, screen: Screen) -> bool:
     """Read and answer until the input ends; whether it was interrupted."""
     commands = Commands(run, talk, screen)
-    for line in lines(lambda: _prompt(talk.session), _completions(run), ask=run.may_ask):
+    for line in lines(lambda: screen.prompt(talk.session), _completions(run), ask=run.may_ask):
         text = line.strip()
         if not text:
             continue
@@ -200,10 +200,6 @@ def _answer(talk: Talk, screen: Screen) -> bool:
     elif outcome.ending == "interrupted":
         screen.note("interrupted; what came is saved")
     return outcome.ending != "interrupted"
-
-
-def _prompt(session: Session) -> str:
-    return f"{session.name} {session.turn + 1}> "
 
 
 def _completions(run: Invocation) -> Words:

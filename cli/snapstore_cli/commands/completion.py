@@ -13,6 +13,8 @@ VARIABLE = "_SNAPSTORE_COMPLETE"
 
 # To bash @ parts two words, and so fix-login@2 would be three.
 _ONE_WORD = "COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n"
+# What fish is told of a turn may have commas of its own.
+_FIRST_COMMA = 'string split ","', 'string split --max 1 ","'
 
 
 @click.command(cls=Command)
@@ -46,4 +48,5 @@ def _script(shell: str) -> str:
     assert kind is not None
     # The base class's source: bash's own would start a bash to look at its version.
     script = ShellComplete.source(kind(click.Command("snapstore"), {}, "snapstore", VARIABLE))
-    return (_ONE_WORD if shell == "bash" else "") + script.strip("\n") + "\n"
+    script = (_ONE_WORD if shell == "bash" else "") + script.strip("\n") + "\n"
+    return script.replace(*_FIRST_COMMA)

@@ -11,7 +11,7 @@ from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.commands import html_page
 from snapstore_cli.invocation import Invocation
-from snapstore_cli.render import difference
+from snapstore_cli.render import difference, diffstat
 
 PARTS = ("messages", "scratchpad", "files")
 
@@ -79,7 +79,7 @@ def diff(
     elif run.out.json:
         run.out.document(_document(found, documents.names(run.store), equal))
     elif stat:
-        run.out.lines(difference.stat(found, left, name, only))
+        run.out.lines(diffstat.stat(found, left, name, only, run.out.look))
     else:
         look = run.out.look
         lines = difference.lines(found, left, name, only, look, beside=side_by_side)

@@ -29,7 +29,7 @@ def export_page(
     else:
         found = run.revision(rev)
         shown, title = _lines([found]), _name(found)
-    pieces = export(run.store, shown, title, redacted=redacted)
+    pieces = export(run.store, shown, title, redacted=redacted, whole=everything)
     if output not in (None, "-"):
         _write(run, Path(str(output)), pieces, redacted, count(len(shown.named), "line"))
     elif run.out.json:

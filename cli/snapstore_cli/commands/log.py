@@ -7,7 +7,7 @@ from itertools import islice
 
 import click
 
-from snapstore import Snapshot, Store
+from snapstore import ObjectMissing, Snapshot, SnapstoreError, Store, refs
 from snapstore.snapshot import Line
 from snapstore.textdiff import text_of
 from snapstore_cli import documents
@@ -17,6 +17,10 @@ from snapstore_cli.invocation import Invocation
 from snapstore_cli.limits import MOST
 from snapstore_cli.render import graph, turns
 from snapstore_cli.render.style import Look
+
+_DAMAGE = 5
+_COLUMN_EVERY = 8
+"""A graph gets a column for so many of a terminal's, and so a quarter of it at most."""
 
 
 @click.command(cls=Command)
@@ -41,7 +45,8 @@ def log(
     """The turns of a session, newest first; all of them unless -n says otherwise.
 
     REV is a session, or any turn to start from. Each line tells id, turn, time, label, how many
-    messages the turn added, and which sessions and tags stand on it.
+    messages the turn added, and which sessions and tags stand on it. In a graph each side branch
+    stands whole above the turn that it forks from; @ is where the current session stands.
 
     \b
     Examples:
@@ -52,8 +57,9 @@ def log(
     """
     store = run.store
     at = documents.names(store)
+    met: list[SnapstoreError] = []
     if every:
-        session, found = None, _all(store, at)
+        session, found = None, _all(store, at, met)
     else:
         revision = run.revision(rev)
         session, found = revision.session, iter(Line(store.objects, revision.snapshot.raw_id))
@@ -66,19 +72,29 @@ def log(
         entries = [documents.turn(snapshot, at) for snapshot in found]
         run.out.document({"session": session, "snapshots": entries})
     elif as_graph:
-        run.out.lines(_drawn(found, at, run.out.look, oneline), page=True)
+        run.out.lines(_drawn(found, at, _here(run), run.out.look, oneline), page=True)
     else:
         run.out.lines(turns.log(found, at, run.out.look, one_line=oneline), page=True)
+    if met:
+        run.tell_of_damage(met[0])
+        click.get_current_context().exit(_DAMAGE)
 
 
-def _all(store: Store, at: Names) -> Iterator[Snapshot]:
-    """Every turn that a session or tag leads to, newest first, children before parents."""
+def _all(store: Store, at: Names, met: list[SnapstoreError]) -> Iterator[Snapshot]:
+    """Every turn that a session or tag leads to, newest first, children before parents. Where one
+    cannot be read, its line ends before the one after it: what that added is not known either."""
     found: dict[str, Snapshot] = {}
     for head in at:
-        for snapshot in Line(store.objects, bytes.fromhex(head)):
-            if snapshot.id in found:
-                break
-            found[snapshot.id] = snapshot
+        snapshot = None
+        try:
+            for snapshot in Line(store.objects, bytes.fromhex(head)):
+                if snapshot.id in found:
+                    break
+                found[snapshot.id] = snapshot
+        except (*refs.UNREADABLE, ObjectMissing) as error:
+            met.append(error)
+            if snapshot is not None:
+                del found[snapshot.id]
     return (found[node.id] for node in graph.newest_first(map(_node, found.values())))
 
 
@@ -86,14 +102,25 @@ def _node(snapshot: Snapshot) -> graph.Node:
     return graph.Node(snapshot.id, snapshot.parent, snapshot.time.timestamp())
 
 
-def _drawn(found: Iterable[Snapshot], at: Names, look: Look, one_line: bool) -> Iterator[str]:
+def _drawn(
+    found: Iterable[Snapshot], at: Names, here: str | None, look: Look, one_line: bool
+) -> Iterator[str]:
     listed = {snapshot.id: snapshot for snapshot in found}
     glyphs = graph.UNICODE if look.unicode else graph.ASCII
-    for strokes, node in graph.draw(map(_node, listed.values()), glyphs):
-        if node is None:
-            yield strokes
+    most = None if look.width is None else max(1, look.width // _COLUMN_EVERY)
+    for row in graph.draw(map(_node, listed.values()), glyphs, here=here, most=most):
+        if row.node is None:
+            yield turns.strokes(row, look)
         else:
-            yield turns.beside(strokes, listed[node.id], at, look, one_line=one_line)
+            yield turns.beside(row, listed[row.node.id], at, look, one_line=one_line)
+
+
+def _here(run: Invocation) -> str | None:
+    """The turn that the current session stands on, which a terminal has a mark for."""
+    if not run.out.look.terminal or run.chosen_session is None:
+        return None
+    head = run.store.session(run.chosen_session).head
+    return head.id if head else None
 
 
 def _touches(snapshot: Snapshot, path: str) -> bool:

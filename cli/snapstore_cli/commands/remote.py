@@ -49,6 +49,11 @@ def add(run: Invocation, name: str, place: str, auto_push: bool) -> None:
     With --auto-push what was saved is pushed there by itself after each save, each turn of a chat
     and each phase of a task, in the background: nothing waits for it, and what fails or is offline
     goes over after a later save. `snapstore status` tells when the last such push failed.
+
+    \b
+    Examples:
+      snapstore remote add origin s3://bucket/agents
+      snapstore remote add backup /mnt/backup/store --auto-push
     """
     place = elsewhere.absolute(place)
     add_remote(run.writable_store, name, place, auto_push=auto_push)
@@ -75,7 +80,13 @@ def set_(run: Invocation, name: str, auto_push: bool) -> None:
 @remote.command("list")
 @click.pass_obj
 def list_(run: Invocation) -> None:
-    """Every remote and where it is."""
+    """Every remote and where it is.
+
+    \b
+    Examples:
+      snapstore remote list
+      snapstore remote list --json
+    """
     known = remotes(run.store)
     if run.out.json:
         listed = [{"name": name, **asdict(known[name])} for name in sorted(known)]
@@ -88,7 +99,12 @@ def list_(run: Invocation) -> None:
 @click.argument("name")
 @click.pass_obj
 def remove(run: Invocation, name: str) -> None:
-    """Forget a remote. The store that it stands for stays as it is."""
+    """Forget a remote. The store that it stands for stays as it is.
+
+    \b
+    Examples:
+      snapstore remote remove origin
+    """
     remove_remote(run.store, name)
     run.result({"name": name, "removed": True}, f"forgot {name}")
 

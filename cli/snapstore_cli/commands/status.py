@@ -7,13 +7,17 @@ from pathlib import Path
 
 import click
 
-from snapstore import Session, refs, revisions
+from snapstore import Session, Snapshot, refs, revisions
 from snapstore_cli import documents, pushing
 from snapstore_cli.command import Command
 from snapstore_cli.documents import Names
 from snapstore_cli.invocation import DEFAULT_SESSION, Invocation
 from snapstore_cli.render import files as difference
 from snapstore_cli.render import moves, words
+from snapstore_cli.render.style import Look
+
+_INDENT = 12
+"""Columns before what a row tells."""
 
 
 @click.command(cls=Command)
@@ -60,15 +64,13 @@ def _lines(
     run: Invocation, session: Session, at: Names, waiting: list[dict[str, object]]
 ) -> Iterator[str]:
     look, head = run.out.look, session.head
-    rows = {"store": run.place, "session": _session(run, session)}
+    rows = {"store": look.cut_middle(run.place, _INDENT), "session": _session(run, session)}
     if head is None:
         rows["turn"] = _no_turn(run, session)
     else:
-        label = f"  {words.one_line(head.label)}" if head.label else ""
-        number = look.style("id", words.short(head.id))
-        rows["turn"] = f"{head.turn}  {number}{label}  {look.style('dim', look.time(head.time))}"
+        rows["turn"] = _turn(head, look)
         others = [name for name in at.get(head.id, ()) if name != session.name]
-        rows["also here"] = ", ".join(others)
+        rows["also here"] = look.cut(", ".join(others), _INDENT)
         rows["messages"] = f"{len(head.history):,}"
         rows["scratchpad"] = words.count(len(head.scratchpad), "key") if head.scratchpad else ""
     names = ", ".join(words.one_line(f"{c['name']} ({c['id']})") for c in waiting)
@@ -76,7 +78,7 @@ def _lines(
     by_itself = (refs.CURRENT, refs.CAPTURES)
     moved = refs.moves_before_damage(run.store.engine)
     last = next((move for move in moved if not move.ref.startswith(by_itself)), None)
-    rows["last move"] = moves.sentence(last, look) if last else ""
+    rows["last move"] = moves.sentence(last, look, _INDENT) if last else ""
     failed = "; ".join(pushing.told(*one) for one in pushing.failed(run.store))
     rows["push"] = look.style("warning", words.one_line(failed)) if failed else ""
     for name, text in rows.items():
@@ -84,11 +86,17 @@ def _lines(
             yield f"{look.style('dim', f'{name:<10}')}  {text}"
 
 
+def _turn(head: Snapshot, look: Look) -> str:
+    number, when = words.short(head.id), look.time(head.time)
+    label = f"  {words.one_line(head.label)}" if head.label else ""
+    label = look.cut(label, _INDENT + words.cells(f"{head.turn}  {number}  {when}"))
+    return f"{head.turn}  {look.style('id', number)}{label}  {look.style('dim', when)}"
+
+
 def _session(run: Invocation, session: Session) -> str:
-    name = run.out.look.style("name", session.name)
-    if run.chosen_session is None and session.head is not None:
-        return f"none chosen; last saved: {name}"
-    return name
+    look, is_chosen = run.out.look, run.chosen_session is not None or session.head is None
+    before = "" if is_chosen else "none chosen; last saved: "
+    return before + look.style("name", look.cut_middle(session.name, _INDENT + len(before)))
 
 
 def _no_turn(run: Invocation, session: Session) -> str:

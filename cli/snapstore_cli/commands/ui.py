@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import webbrowser
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def ui(run: Invocation, port: int, no_open: bool, redact: bool) -> None:
             run.out.say(server.url)
             run.out.note("Ctrl-C stops it")
         sys.stdout.flush()
+        threading.Thread(target=timeline.prepare, daemon=True).start()
         if not no_open:
             webbrowser.open(server.url)
         try:

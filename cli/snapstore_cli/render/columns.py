@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
 
 from snapstore_cli.render import words
 from snapstore_cli.render.style import Look, Role
 
 _LEAST = 14
 """Columns that a field keeps which gives way to others, its gap included."""
+_TOGETHER = 500
+"""Records that are aligned before the first of them is shown: of many, nobody waits for all."""
 
 Cell = tuple[Role, str]
 """A field: what it means, and its text without any line end."""
 
 
 def lines(
-    records: Iterable[Sequence[Cell]], look: Look, *, flexible: int | None = None
+    records: Iterable[Sequence[Cell]],
+    look: Look,
+    *,
+    flexible: int | None = None,
+    run_on: int | None = None,
 ) -> Iterator[str]:
     """One line a record; on a terminal it is cut to fit, elsewhere nothing is.
 
     The field ``flexible``, a name say, gives way to those behind it; without one they are cut from
-    the right.
+    the right. Fields from number ``run_on`` on are not aligned: each follows the one before.
     """
     if look.width is None:
         for record in records:
             yield "\t".join(look.style(role, text) for role, text in record).rstrip("\t")
         return
-    table = [list(record) for record in records]
-    if flexible is not None:
-        _make_room(table, flexible, look.width)
-    widths = [max(map(words.cells, column)) for column in _columns(table)]
-    for record in table:
-        yield _aligned(record, widths, look)
+    widths: list[int] = []
+    rest = iter(records)
+    while table := [list(record) for record in islice(rest, _TOGETHER)]:
+        if flexible is not None:
+            _make_room(table, flexible, look.width)
+        needed = [max(map(words.cells, column)) for column in _columns(table)]
+        widths = [max(pair) for pair in zip_longest(widths, needed, fillvalue=0)]
+        for record in table:
+            yield _aligned(record, widths[:run_on], look)
 
 
 def _make_room(table: list[list[Cell]], at: int, width: int) -> None:
@@ -53,6 +63,7 @@ def _columns(table: list[list[Cell]]) -> Iterator[list[str]]:
 
 
 def _aligned(record: list[Cell], widths: list[int], look: Look) -> str:
+    """``widths`` are those of the fields that are aligned."""
     assert look.width is not None
     drawn, used = "", 0
     for at, (role, text) in enumerate(record):
@@ -60,9 +71,9 @@ def _aligned(record: list[Cell], widths: list[int], look: Look) -> str:
         if room <= 0:
             break
         shown = words.cut(text, room)
-        drawn += look.style(role, shown)
-        if at < len(record) - 1:
-            gap = widths[at] - words.cells(shown) + (2 if widths[at] else 0)
-            drawn += " " * gap
-            used += words.cells(shown) + gap
+        taken = words.cells(shown)
+        width, gap = (widths[at], 2) if at < len(widths) else (taken, 1)
+        fill = width - taken + (gap if width else 0)
+        drawn += look.style(role, shown) + " " * fill
+        used += taken + fill
     return drawn.rstrip(" ")

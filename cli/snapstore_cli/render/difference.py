@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -11,11 +11,15 @@ from snapstore import Snapshot
 from snapstore.diff import Diff
 from snapstore.textdiff import first_line, render_value, text_of, unified, visible
 from snapstore_cli.render import files, words
-from snapstore_cli.render.messages import call_line, pieces
+from snapstore_cli.render.messages import ROLES, arrows, call_line, pieces
 from snapstore_cli.render.style import Look, Role
 
 _COLUMN_WIDTH = 58
 """Of each of two columns that do not go to a terminal."""
+_INDENT = 4
+"""Columns before the lines of a value of the scratchpad."""
+_LEAST_LABEL = 6
+"""Columns of a label that say anything."""
 _LONGEST = 400
 """Columns of a message's beginning where no terminal is narrower; all of it is in `show`."""
 
@@ -69,30 +73,6 @@ def lines(
         yield f"{both} are the same on both sides"
 
 
-def stat(diff: Diff, left: str, right: str, parts: Collection[str]) -> Iterator[str]:
-    """The difference in numbers: a line each for turns, messages and scratchpad."""
-    shared = diff.base.turn if diff.base else 0
-    rows = {
-        "turns": (shared, len(diff.left), len(diff.right)),
-        "messages": (diff.history.shared, len(diff.history.left), len(diff.history.right)),
-    }
-    if "messages" in parts:
-        for name, (both, ours, theirs) in rows.items():
-            yield f"{name:<10}  {both} shared, {ours} only in {left}, {theirs} only in {right}"
-    if "scratchpad" in parts:
-        pad = diff.scratchpad
-        yield (
-            f"scratchpad  {len(pad.added)} added, {len(pad.removed)} removed, "
-            f"{len(pad.changed)} changed"
-        )
-    if "files" in parts and diff.files is not None:
-        held = diff.files
-        yield (
-            f"files       {len(held.added)} added, {len(held.removed)} removed, "
-            f"{len(held.changed)} changed"
-        )
-
-
 def _shared(diff: Diff, look: Look) -> Iterator[str]:
     messages = words.count(diff.history.shared, "message")
     begin = f"both begin with the same {messages}" if diff.history.shared else ""
@@ -100,10 +80,13 @@ def _shared(diff: Diff, look: Look) -> Iterator[str]:
         yield f"no turn in common; {begin or 'no message either'}"
         return
     base = diff.base
+    number = words.short(base.id)
+    told = f"both hold {words.count(base.turn, 'turn')}, up to turn {base.turn}"
+    room = look.within(len(f"{told} {number}"))
     label = f" {words.one_line(base.label)!r}" if base.label else ""
-    turns = words.count(base.turn, "turn")
-    number = look.style("id", words.short(base.id))
-    yield f"both hold {turns}, up to turn {base.turn}{label} {number}"
+    if room is not None:
+        label = words.cut(label, room) if room >= _LEAST_LABEL else ""
+    yield f"{told}{label} {look.style('id', number)}"
     if begin:
         yield begin
 
@@ -111,69 +94,99 @@ def _shared(diff: Diff, look: Look) -> Iterator[str]:
 # --- what each side did ------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of what a side did, of which the first ``lead`` characters have a meaning."""
+
+    text: str
+    role: Role = ""
+    lead: int = 0
+
+    def painted(self, look: Look) -> str:
+        return look.style(self.role, self.text[: self.lead]) + self.text[self.lead :]
+
+    def cut(self, width: int) -> _Line:
+        return replace(self, text=words.cut(self.text, width))
+
+    def wrapped(self, width: int) -> Iterator[_Line]:
+        """Lines that fit a column, each as far in as the first."""
+        told = self.text.lstrip(" ")
+        indent = self.text[: len(self.text) - len(told)]
+        lead = self.lead
+        for row in words.wrap(told, width - len(indent)):
+            yield _Line(indent + row, self.role, lead)
+            lead = len(self.text) if self.role == "heading" else 0
+
+
+def _heading(text: str) -> _Line:
+    return _Line(text, "heading", len(text))
+
+
 def _below(left: Side, right: Side, look: Look) -> Iterator[str]:
     roles: tuple[Role, Role] = ("removed", "added")
+    width = look.width - 2 if look.width else _LONGEST
     for side, mark, role in zip((left, right), "-+", roles, strict=True):
         yield ""
-        yield look.style(role, f"{mark * 3} {_title(side)}")
-        width = look.width and look.width - 2
-        for text, is_head in _did(side, width):
-            row = look.style("heading", text) if is_head else text
-            yield f"{look.style(role, mark)} {row}"
+        yield look.style(role, look.cut(f"{mark * 3} {_title(side)}"))
+        for line in _did(side, look):
+            yield f"{look.style(role, mark)} {line.cut(width).painted(look)}"
 
 
 def _title(side: Side) -> str:
     return f"{visible(side.name)}  turn {side.head.turn} {words.short(side.head.id)}"
 
 
-def _did(side: Side, width: int | None) -> Iterator[tuple[str, bool]]:
+def _did(side: Side, look: Look) -> Iterator[_Line]:
     """Each turn with its label and a line for each message that it added."""
     if not side.turns:
-        yield "(nothing since)", False
+        yield _Line("(nothing since)")
     for turn in side.turns:
         label = f"  {words.one_line(turn.label)}" if turn.label else ""
-        yield words.cut(f"turn {turn.turn}{label}", width or _LONGEST), True
+        yield _heading(words.cut(f"turn {turn.turn}{label}", _LONGEST))
         start = max(len(turn.history) - turn.added(), side.shared)
         if start >= len(turn.history):
-            yield "  (no new message)", False
+            yield _Line("  (no new message)")
         for message in turn.history[start:]:
-            for text in _told(message):
-                yield "  " + words.cut(text, (width or _LONGEST) - 2), False
+            yield from _told(message, arrows(look)[0])
 
 
-def _told(message: Any) -> Iterator[str]:
+def _told(message: Any, arrow: str) -> Iterator[_Line]:
     """The first line of a message, and a line for each tool call in it."""
     found = list(pieces(message))
     calls = [piece for piece in found if piece.kind == "call"]
+    said = None
     if not calls or any(piece.kind in ("text", "result") for piece in found):
-        yield first_line(message, _LONGEST)
+        said = first_line(message, _LONGEST)
     elif isinstance(message, dict) and message.get("role"):
-        yield f"{words.one_line(str(message['role']))}:"
-    yield from (f"  -> {call_line(call)}" for call in calls)
+        said = f"{words.one_line(str(message['role']))}:"
+    if said is not None:
+        who, colon, _ = said.partition(":")
+        role = ROLES.get(who, "")
+        yield _Line(f"  {said}", role, len(f"  {who}{colon}") if role else 0)
+    for call in calls:
+        assert call.part is not None
+        name = len(f"    {arrow} {words.one_line(call.part.name)}")
+        yield _Line(words.cut(f"    {arrow} {call_line(call)}", _LONGEST), "tool", name)
 
 
 def _beside(left: Side, right: Side, look: Look) -> Iterator[str]:
     width = (look.width - 3) // 2 if look.width else _COLUMN_WIDTH
     width = max(12, width)
-    bar = "│" if look.unicode else "|"
-    columns = [[(_title(side), True), *_did(side, None)] for side in (left, right)]
+    bar = look.style("dim", "│" if look.unicode else "|")
+    roles: tuple[Role, Role] = ("removed", "added") if look.terminal else ("heading", "heading")
+    titles = [
+        _Line(_title(side), role, _LONGEST) for side, role in zip((left, right), roles, strict=True)
+    ]
+    columns = [
+        [title, *_did(side, look)] for title, side in zip(titles, (left, right), strict=True)
+    ]
     yield ""
-    for ours, theirs in zip_longest(*columns, fillvalue=("", False)):
-        cells = [list(_wrapped(text, width)) for text, _ in (ours, theirs)]
-        for row in zip_longest(*cells, fillvalue=""):
-            painted = [
-                look.style("heading" if is_head else "", text)
-                for text, (_, is_head) in zip(row, (ours, theirs), strict=True)
-            ]
-            gap = " " * (width - words.cells(row[0]))
-            yield f"{painted[0]}{gap} {look.style('dim', bar)} {painted[1]}".rstrip()
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    """The lines of a text that fit a column, each as far in as the first."""
-    told = text.lstrip(" ")
-    indent = text[: len(text) - len(told)]
-    yield from (indent + row for row in words.wrap(told, width - len(indent)))
+    for pair in zip_longest(*columns, fillvalue=_Line("")):
+        for ours, theirs in zip_longest(
+            *(line.wrapped(width) for line in pair), fillvalue=_Line("")
+        ):
+            gap = " " * (width - words.cells(ours.text))
+            yield f"{ours.painted(look)}{gap} {bar} {theirs.painted(look)}".rstrip()
 
 
 def _rewritten(diff: Diff, left: str, right: str, look: Look) -> Iterator[str]:
@@ -213,12 +226,13 @@ def _scratchpad(diff: Diff, left: str, right: str, look: Look) -> Iterator[str]:
 
 def _entries(mark: str, role: Role, entries: Mapping[str, Any], look: Look) -> Iterator[str]:
     for key, value in entries.items():
-        told = render_value(value).split("\n")
-        inline = len(told) == 1 and not isinstance(value, (dict, list))
-        yield look.style(
-            role, f"{mark} {words.one_line(key)}: {told[0] if inline else ''}".rstrip()
-        )
-        for row in () if inline else told:
+        told, name = render_value(value), f"{mark} {words.one_line(key)}:"
+        is_short = look.width is None or words.cells(f"{name} {told}") <= look.width
+        if "\n" not in told and not isinstance(value, (dict, list)) and is_short:
+            yield look.style(role, f"{name} {told}")
+            continue
+        yield look.style(role, name)
+        for row in words.wrap(told, look.within(_INDENT)):
             yield look.style(role, f"{mark}   {row}")
 
 

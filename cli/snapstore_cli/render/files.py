@@ -35,13 +35,13 @@ def listing(entries: Iterable[tuple[str, FileEntry]], look: Look) -> Iterator[st
 
 def worktree(found: FilesDiff, session: Session, look: Look) -> Iterator[str]:
     """The lines of status that say whether the directory differs from HEAD, and how."""
-    name = look.style("dim", f"{'worktree':<10}")
-    if not found:
-        yield f"{name}  {session.worktree}  as in turn {session.turn}"
-        return
+    name, place = look.style("dim", f"{'worktree':<10}"), str(session.worktree)
     verb = "differs" if len(found) == 1 else "differ"
     told = f"{words.count(len(found), 'path')} {verb} from HEAD"
-    yield f"{name}  {session.worktree}  {look.style('warning', told)}"
+    if not found:
+        told = f"as in turn {session.turn}"
+    place = look.cut_middle(place, len(f"{'worktree':<10}    {told}"))
+    yield f"{name}  {place}  {look.style('warning' if found else '', told)}"
     rows = [*_marked(found)]
     for role, mark, path in rows[:_LISTED]:
         yield "            " + look.style(role, f"{mark} {words.one_line(path)}")

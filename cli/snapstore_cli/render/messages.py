@@ -18,7 +18,8 @@ _INLINE = 100
 """A call's arguments up to this length stand on one line as JSON."""
 _CALL_FRAME = 10
 """Columns of indent, arrow and blanks around a call that stands on one line."""
-_ROLES: dict[str, Role] = {"user": "user", "human": "user", "assistant": "assistant"}
+ROLES: dict[str, Role] = {"user": "user", "human": "user", "assistant": "assistant", "tool": "tool"}
+"""How the names of those who speak are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def _heading(message: Any, index: int, look: Look) -> str:
     who = ""
     if isinstance(message, dict):
         who = next((str(message[k]) for k in ("role", "type") if message.get(k)), "")
-    name = look.style(_ROLES.get(who, "heading"), words.one_line(who))
+    name = look.style(ROLES.get(who, "heading"), words.one_line(who))
     return f"{look.style('dim', f'#{index}')} {name}".rstrip()
 
 
@@ -187,7 +188,7 @@ def _call(
     piece: Piece, answer: _Answer | None, look: Look, most_lines: int | None
 ) -> Iterator[str]:
     assert piece.part is not None
-    arrow, back = ("→", "←") if look.unicode else ("->", "<-")
+    arrow, back = arrows(look)
     name = look.style("tool", f"{arrow} {visible(piece.part.name)}")
     number = look.style("dim", visible(piece.part.id))
     arguments = _loaded(piece.body)
@@ -204,6 +205,11 @@ def _call(
         return
     yield f"    {look.style('tool', back)} {look.style('dim', f'#{answer.index}')}"
     yield from _text(result_text(answer.body), "       ", "", look, most_lines)
+
+
+def arrows(look: Look) -> tuple[str, str]:
+    """The marks before a call and before what came back."""
+    return ("→", "←") if look.unicode else ("->", "<-")
 
 
 def call_line(piece: Piece) -> str:

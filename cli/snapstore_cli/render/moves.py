@@ -21,10 +21,12 @@ def subject(ref: str) -> str:
     return _STATE.get(ref) or refs.described(ref)
 
 
-def sentence(move: Move, look: Look) -> str:
-    """A move in a few words: ``save of fix-login, 3 minutes ago``."""
-    when = look.style("dim", look.time(moment(move.time)))
-    return f"{operation(move)} of {look.style('name', subject(move.ref))}, {when}"
+def sentence(move: Move, look: Look, used: int) -> str:
+    """A move in a few words, to stand behind so many columns on a line: ``save of fix-login, 3
+    minutes ago``."""
+    what, name, when = operation(move), subject(move.ref), look.time(moment(move.time))
+    name = look.cut_middle(name, used + len(f"{what} of , {when}"))
+    return f"{what} of {look.style('name', name)}, {look.style('dim', when)}"
 
 
 def operation(move: Move) -> str:

@@ -13,8 +13,11 @@ from snapstore_cli.render import words
 
 Role = Literal[
     "", "id", "name", "heading", "user", "assistant", "tool", "dim", "added", "removed", "warning",
-    "error", "match", "bar",
+    "error", "match", "bar", "here", "lane0", "lane1", "lane2", "lane3", "lane4", "lane5",
 ]  # fmt: skip
+
+LANES: tuple[Role, ...] = ("lane0", "lane1", "lane2", "lane3", "lane4", "lane5")
+"""For lines that run beside one another, in turn."""
 
 _CODES: dict[str, str] = {
     "id": "33",
@@ -30,6 +33,13 @@ _CODES: dict[str, str] = {
     "error": "1;31",
     "match": "1;31",
     "bar": "36",
+    "here": "1;32",
+    "lane0": "36",
+    "lane1": "35",
+    "lane2": "32",
+    "lane3": "34",
+    "lane4": "33",
+    "lane5": "31",
 }
 
 
@@ -83,6 +93,14 @@ class Look:
             return "-"
         return words.ago(then, self.now) if self.terminal else words.rfc3339(then, "seconds")
 
+    def within(self, used: int) -> int | None:
+        """Columns that are left of a line; None where there are as many as it takes."""
+        return None if self.width is None else max(1, self.width - used)
+
     def cut(self, text: str, used: int = 0) -> str:
         """Text that fits what is left of the line; all of it where nothing may be cut."""
         return text if self.width is None else words.cut(text, max(8, self.width - used))
+
+    def cut_middle(self, text: str, used: int = 0) -> str:
+        """As cut, but the end stays: names and paths are often told apart by it."""
+        return text if self.width is None else words.cut_middle(text, max(8, self.width - used))

@@ -7,6 +7,7 @@ own source, in ``page/``, is HTML, CSS and JavaScript as a browser takes them.
 from __future__ import annotations
 
 from snapstore.formats.html.export import REDACTED, export
+from snapstore.formats.html.held import collectable, held
 from snapstore.formats.html.lines import Branches, Named, branches
 from snapstore.formats.html.page import page, policy
 from snapstore.formats.html.parts import Redaction
@@ -19,7 +20,9 @@ __all__ = [
     "Payload",
     "Redaction",
     "branches",
+    "collectable",
     "export",
+    "held",
     "page",
     "policy",
 ]

@@ -57,14 +57,17 @@ def branches(store: Store) -> Branches:
 
 def _named(store: Store, tip: Move) -> Named:
     assert tip.new is not None
-    born = tip if tip.born == tip.gen else store.engine.move(tip.ref, tip.born)
+    try:
+        born = tip if tip.born == tip.gen else store.engine.move(tip.ref, tip.born)
+    except refs.UNREADABLE:
+        born = None
     origin = born.info.get("forked_from") if born else None
     return Named(tip.ref.removeprefix(refs.SESSIONS), tip.new, forked_from=origin)
 
 
 def _left_behind(store: Store) -> Iterator[bytes]:
     """Where sessions stood when they were moved away, newest first; many are no line's end."""
-    for move in store.engine.reflog():
+    for move in refs.moves_around_damage(store.engine, lambda error: None):
         if not move.ref.startswith(refs.SESSIONS):
             continue
         if move.new is not None:

@@ -7,7 +7,8 @@ The index is an object
     behind    rows of last turns that nothing stands on any more
     paths, keys, tools   the texts that rows name by number
     chunks    for each chunk of values the number of its first (see blobs)
-    store     {"objects", "bytes"} as kept by the engine, or null
+    store     {"objects", "bytes"} as kept by the engine, perhaps with what "gc" would let go of:
+              {"objects", "bytes"}; or null
 
 A row tells what a turn changed, so that a page grows with what is new and not with turns times
 length:
@@ -83,7 +84,7 @@ class Payload:
         if not self._blobs.empty:
             yield self._blobs.close()
 
-    def index(self, shown: Branches, held: dict[str, int] | None = None) -> bytes:
+    def index(self, shown: Branches, held: dict[str, Any] | None = None) -> bytes:
         """The index of all that was added, compressed; ``held`` is what the whole store holds."""
         named = [
             [one.name, self._numbers[one.head], int(one.is_tag), self._number(one.forked_from)]

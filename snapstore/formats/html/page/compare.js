@@ -173,7 +173,7 @@ async function differences(one, other, what, title, names) {
   if (!left.size && !right.size) return [];
   const head = h("h3", {}, title);
   if (!numbers.length) return [head, h("p", {class: "quiet"}, "The same on both sides.")];
-  numbers.sort((a, b) => (names[a] < names[b] ? -1 : 1));
+  numbers.sort((a, b) => byName(names[a], names[b]));
   return [
     head,
     h(

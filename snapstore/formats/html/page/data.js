@@ -13,20 +13,32 @@ const store = {turns: [], named: [], paths: [], keys: [], tools: [], starts: [],
 let chunks = new Map();
 let owners = null;
 
-async function bytesOf(name) {
-  const held = document.getElementById(name);
-  if (held) {
-    const text = atob(held.textContent);
-    return Uint8Array.from(text, (character) => character.charCodeAt(0));
-  }
+function bytesOf(element) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(element.textContent);
+  const text = atob(element.textContent);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
+async function asked(name) {
   const answer = await fetch(`/${name}?token=${encodeURIComponent(token)}`);
   if (!answer.ok) throw new Error(`the server said ${answer.status}`);
-  return answer.arrayBuffer();
+  return answer;
 }
 
 async function inflated(name) {
-  const packed = new Blob([await bytesOf(name)]).stream();
-  return new Response(packed.pipeThrough(new DecompressionStream("deflate"))).json();
+  const held = document.getElementById(name);
+  const {readable, writable} = new DecompressionStream("deflate");
+  if (held) {
+    // Not by way of a Blob: that would be a detour through another process of the browser.
+    const writer = writable.getWriter();
+    writer.write(bytesOf(held)).catch(() => {});
+    writer.close().catch(() => {});
+  } else {
+    (await asked(name)).body.pipeTo(writable).catch(() => {});
+  }
+  return new Response(readable).json();
 }
 
 /** Read the index; again when a live store has moved. */

@@ -54,6 +54,9 @@ function timeOf(turn) {
   return h("time", {datetime: exact, title: exact}, ago(turn.time));
 }
 
+/** Orders names so that note-2 comes before note-10. */
+const byName = new Intl.Collator("en", {numeric: true}).compare;
+
 const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 function size(bytes) {

@@ -80,7 +80,7 @@ function grid(turns, what, names, detail) {
       byRow.get(cell[0]).set(turn, cell);
     }
   }
-  const numbers = [...byRow.keys()].sort((a, b) => (names[a] < names[b] ? -1 : 1));
+  const numbers = [...byRow.keys()].sort((a, b) => byName(names[a], names[b]));
   const table = h(
     "table",
     {class: "grid", role: "grid", "aria-label": "Changes by turn"},

@@ -59,11 +59,16 @@ function buildHistory() {
       turnBox,
     ),
   );
-  refreshRows();
-  new ResizeObserver(paint).observe(listBox);
+  layRows();
+  new ResizeObserver(() => listBox.clientHeight !== painted && paint()).observe(listBox);
 }
 
 function refreshRows() {
+  layRows();
+  paint();
+}
+
+function layRows() {
   const test = filterOf(wanted);
   rows = test
     ? store.turns
@@ -76,7 +81,6 @@ function refreshRows() {
   const depth = rows.length * ROW;
   listBox.replaceChildren(h("div", {class: "depth", role: "presentation"}));
   listBox.firstChild.style.height = `${depth}px`;
-  paint();
 }
 
 function filterOf(text) {
@@ -103,14 +107,17 @@ function filterOf(text) {
   return tests.length ? (turn) => tests.every((test) => test(turn)) : null;
 }
 
+let painted = 0;
 function paint() {
   if (!listBox) return;
+  painted = listBox.clientHeight;
   const first = Math.max(0, Math.floor(listBox.scrollTop / ROW) - 8);
-  const last = Math.min(rows.length, first + Math.ceil((listBox.clientHeight || 800) / ROW) + 16);
+  const last = Math.min(rows.length, first + Math.ceil((painted || 800) / ROW) + 16);
   const depth = listBox.firstChild;
+  const chosen = chosenRow();
   depth.replaceChildren();
   for (let at = first; at < last; at++) {
-    const row = rowView(rows[at], at);
+    const row = rowView(rows[at], at, at === chosen);
     row.style.top = `${at * ROW}px`;
     depth.append(row);
   }
@@ -119,14 +126,14 @@ function paint() {
   else listBox.removeAttribute("aria-activedescendant");
 }
 
-function rowView(row, at) {
+function rowView(row, at, isChosen) {
   const attributes = {
     class: row.fold ? "row fold" : "row",
     role: "option",
     id: `row${at}`,
     "aria-setsize": rows.length,
     "aria-posinset": at + 1,
-    "aria-selected": row === rows[chosenRow()] ? "true" : "false",
+    "aria-selected": isChosen ? "true" : "false",
     onclick: () => act(row),
   };
   if (row.fold)
@@ -188,8 +195,8 @@ function reveal(turn) {
       at = rows.findIndex((row) => row.turn === turn);
     }
   }
-  if (at < 0) return;
-  scrollTo(at);
+  if (at < 0) paint();
+  else scrollTo(at);
 }
 
 function scrollTo(at) {

@@ -17,7 +17,7 @@ function storageView(name) {
   const unique = KINDS.map((_, kind) => sum(turns.map((turn) => turn.fresh[kind])));
   const logical = sum(turns.map((turn) => sum(turn.whole)));
   const behind = store.turns.filter((turn) => !turn.alive);
-  const freed = sum(behind.map((turn) => sum(turn.fresh)));
+  const left = sum(behind.map((turn) => sum(turn.fresh)));
   box.append(
     h(
       "dl",
@@ -26,16 +26,40 @@ function storageView(name) {
       number(size(sum(unique)), "unique, before compression"),
       number(size(logical), "if every turn were a whole copy"),
       store.held && number(size(store.held.bytes), "on disk, the whole store"),
-      number(
-        size(freed),
-        `only in ${plural(behind.length, "turn")} left behind: what gc would free in time`,
-      ),
+      behind.length
+        ? number(size(left), `only in ${plural(behind.length, "turn")} left behind`)
+        : null,
     ),
   );
+  if (store.held) box.append(collection());
   box.append(h("h3", {}, "Unique bytes by kind"), kindBars(unique));
   box.append(h("h3", {}, "Over the turns"), curve(turns));
   box.append(h("h3", {}, "The largest turns"), largest(turns));
   return box;
+}
+
+/** What gc says that it would let go of: known to the page, asked of a live store, or for the
+    reader to ask. */
+function collection() {
+  const told = h("p", {class: "quiet"}, "");
+  const tell = (found) => {
+    if (!found) {
+      told.textContent = "What gc would let go of:";
+      return;
+    }
+    const what = found.objects
+      ? `${plural(found.objects, "object")}, ${size(found.bytes)} before compression`
+      : "nothing";
+    told.textContent = `Now gc would let go of ${what}. What undo can reach stays for 90 days.`;
+  };
+  tell(store.held.gc);
+  if (live) {
+    told.textContent = "Asking gc what it would let go of…";
+    asked("gc")
+      .then((answer) => answer.json())
+      .then(tell, () => tell(null));
+  }
+  return h("div", {class: "gc"}, told, command("snapstore gc", "shows what gc would let go of"));
 }
 
 const number = (text, what) => h("div", {}, h("dd", {}, text), h("dt", {}, what));
@@ -52,7 +76,7 @@ function kindBars(unique) {
         "div",
         {class: "barline"},
         h("span", {class: "name"}, KINDS[kind]),
-        h("span", {class: "track"}, fill),
+        h("span", {class: "track"}, bytes > 0 && fill),
         h("span", {class: "amount"}, size(bytes)),
       );
     }),
