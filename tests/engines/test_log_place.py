@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from snapstore.engines.log.engine import LogEngine
+from snapstore.engines.log.layout import Layout
 from snapstore.errors import Corrupt, StoreNotFound
 from snapstore.store import Store
 
@@ -31,6 +32,21 @@ def test_a_store_that_has_lost_its_format_is_not_taken_for_an_empty_directory(
     (tmp_path / "s/FORMAT").write_bytes(line)
     with Store(LogEngine(tmp_path / "s")) as store:
         assert list(store.session("a").history) == [0, 1, 2]
+
+
+def test_a_store_that_another_process_makes_meanwhile_has_lost_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = Layout._holds_turns
+
+    def made_in_between(layout: Layout) -> bool:
+        monkeypatch.undo()
+        saved(tmp_path / "s", "a", 2)
+        return looked(layout)
+
+    monkeypatch.setattr(Layout, "_holds_turns", made_in_between)
+    with Store(LogEngine(tmp_path / "s")) as store:
+        assert list(store.session("a").history) == [0, 1]
 
 
 def test_what_an_interrupted_making_left_is_no_store_yet(tmp_path: Path) -> None:

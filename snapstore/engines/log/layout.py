@@ -127,20 +127,27 @@ class Layout:
         Raises UnsupportedFormat for one of another format, and Corrupt for one that has lost its
         FORMAT: taken for a directory with no store in it, it would be written over.
         """
-        try:
-            line = read_plain(self.format)
-        except (FileNotFoundError, NotADirectoryError):
-            if self._holds_turns():
-                hint = f"put the line {FORMAT_LINE.decode().strip()!r} back into it"
-                what = "FORMAT is missing, beside segments with turns"
-                lost = Corrupt(what, path=str(self.format))
-                lost.hint = f"{hint}, then run `snapstore verify`"
-                raise lost from None
-            return False
+        line = self._format_line()
+        if line is None:
+            if not self._holds_turns():
+                return False
+            # Turns come after FORMAT: another process may have made the store between the looks.
+            line = self._format_line()
+        if line is None:
+            lost = Corrupt("FORMAT is missing, beside segments with turns", path=str(self.format))
+            hint = f"put the line {FORMAT_LINE.decode().strip()!r} back into it"
+            lost.hint = f"{hint}, then run `snapstore verify`"
+            raise lost
         if line != FORMAT_LINE:
             shown = line[:60].decode("ascii", "replace").strip()
             raise UnsupportedFormat(f"{self.format} says {shown!r}, which this version cannot read")
         return True
+
+    def _format_line(self) -> bytes | None:
+        try:
+            return read_plain(self.format)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def _holds_turns(self) -> bool:
         """Whether there are segments with more in them than the making of a store puts there."""

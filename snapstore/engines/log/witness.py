@@ -45,12 +45,13 @@ class Witness:
 
     def note_checked(self, segment: Segment) -> None:
         """Remember that the active segment, as the file is now, is whole and durable to its end."""
-        if segment.end == segment.durable_end == segment.size():
-            self._disk.write_cache(self._layout.checked, self._stamp(segment))
+        seen = os.fstat(segment.fd)  # once: others may write at any moment
+        if segment.end == segment.durable_end == seen.st_size:
+            self._disk.write_cache(self._layout.checked, self._stamp(segment.number, seen))
 
     def was_checked(self, segment: Segment) -> bool:
         """Whether nothing has touched the active segment since a process made sure of it."""
-        return self._read_checked() == self._stamp(segment)
+        return self._read_checked() == self._stamp(segment.number, os.fstat(segment.fd))
 
     def durable(self) -> Durable | None:
         """How far the log of this directory was durable, as far as anybody has noted."""
@@ -63,10 +64,9 @@ class Witness:
     def _read_checked(self) -> bytes:
         return _read(self._layout.checked)
 
-    def _stamp(self, segment: Segment) -> bytes:
+    def _stamp(self, number: int, seen: os.stat_result) -> bytes:
         """A file's identity, size and times: whatever writes to it changes the last of them."""
-        seen = os.fstat(segment.fd)
-        facts = (segment.number, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        facts = (number, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
         return " ".join(map(str, (*facts, self._folder()))).encode()
 
     def _folder(self) -> int:
