@@ -9,10 +9,12 @@ what cannot be stored is refused where it is appended. What is read is read-only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, NamedTuple, overload
 
 from snapstore import values
+from snapstore.errors import UnsupportedValue
 from snapstore.frozen import freeze
 from snapstore.ids import object_id
 from snapstore.objects import Objects, Stage
@@ -54,6 +56,7 @@ class SavedHistory(Sequence[Any]):
         return self._value(self._tail[at - self._kept])
 
     def _index(self, index: int) -> int:
+        index = operator.index(index)
         at = index + len(self) if index < 0 else index
         if not 0 <= at < len(self):
             raise IndexError(f"no message {index} in a history of {len(self)}")
@@ -123,6 +126,9 @@ class History(SavedHistory, MutableSequence[Any]):
     def _encoded(self, messages: Iterable[Any], first: int) -> list[_Item]:
         if isinstance(messages, SavedHistory) and messages._objects is self._objects:
             return messages._items(0)
+        if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+            kind = type(messages).__name__
+            raise UnsupportedValue("messages", f"is a {kind}, not a list of messages")
         items: list[_Item] = []
         for n, message in enumerate(messages, first):
             encoded = values.encode(message, path=f"messages[{n}]")
@@ -139,6 +145,7 @@ class History(SavedHistory, MutableSequence[Any]):
 
     def insert(self, index: int, value: Any) -> None:
         """Put a message before the one at index."""
+        index = operator.index(index)
         at = min(max(index + len(self) if index < 0 else index, 0), len(self))
         self._splice(at, at, self._encoded([value], at))
 

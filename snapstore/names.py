@@ -8,10 +8,12 @@ between slashes, so that a name never reads as a way out of a folder.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import count
 
+from snapstore import arguments
 from snapstore.errors import InvalidInput
 
 MAX_LENGTH = 200
@@ -22,10 +24,12 @@ SLUG_LENGTH = 48
 
 PUNCTUATION = frozenset("._+-/")
 
+_NUMBERED = re.compile(r"(.+)\+[1-9][0-9]*")
+
 
 def valid_name(text: str) -> None:
     """Return when text may name a session; InvalidInput with the reason when it may not."""
-    reason = _objection(text)
+    reason = _objection(arguments.text(text, "a name"))
     if reason:
         raise InvalidInput(
             f"{text[:MAX_LENGTH]!r} cannot name a session: {reason}",
@@ -54,6 +58,13 @@ def numbered(name: str) -> Iterator[str]:
     for n in count(1):
         suffix = f"+{n}"
         yield name[: MAX_LENGTH - len(suffix)] + suffix
+
+
+def taken_beside(name: str) -> Iterator[str]:
+    """The names that this one was kept beside: of a+1+2 that is a+1, and then a."""
+    while found := _NUMBERED.fullmatch(name):
+        name = found[1]
+        yield name
 
 
 def _objection(text: str) -> str:

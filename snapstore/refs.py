@@ -46,6 +46,8 @@ EXPIRED = "expired"
 """The op of a move of which a collection has left only what it tells of names and origins."""
 ARRIVING = "state/arriving/"
 """What is being brought in by several commits is held by a ref of these until it is named."""
+SOURCE = "source"
+"""The key in the info of a move of an import: what the session was imported from."""
 
 _OF_NAMES = ("from_ref", "from_gen", "to_ref")
 """What the info of a move says about names. A step that comes to stand there again repeats it."""
@@ -132,6 +134,14 @@ def trees_of(move: Move) -> list[bytes]:
     """The file trees that a move remembers for undo and redo: nothing else may reach them."""
     faces = [move.info.get(key) for key in ("back", "forth", "files")]
     return [face["tree"] for face in faces if face]
+
+
+def is_import(move: Move) -> bool:
+    """Whether a move tells, as its source, what the session was imported from.
+
+    A restore of files may hold the id of the turn that they came from under the same key.
+    """
+    return SOURCE in move.info and not isinstance(move.info[SOURCE], bytes)
 
 
 def _old_name(engine: Engine, renamed: Move) -> Move | None:

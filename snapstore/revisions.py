@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from snapstore import refs
+from snapstore import arguments, refs
 from snapstore.engine import Kind, Move
 from snapstore.errors import Ambiguous, InvalidInput, NotFound
 from snapstore.ids import SIZE, is_hex_prefix
@@ -49,7 +49,7 @@ def resolve(store: Store, text: str, current: str | None = None) -> Revision:
 
     Raises InvalidInput for what is no revision, NotFound and Ambiguous.
     """
-    name, colon, path = text.partition(":")
+    name, colon, path = arguments.text(text, "a revision").partition(":")
     base, steps = _split(name, text)
     session = _session_of(store, base, current)
     snapshot: Snapshot | None = None

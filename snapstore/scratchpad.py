@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-from snapstore import values
+from snapstore import arguments, values
 from snapstore.errors import UnsupportedValue
 from snapstore.frozen import freeze
 from snapstore.ids import object_id
@@ -89,7 +89,7 @@ class SavedScratchpad(Mapping[str, Any]):
         those left out. Empty when there is nothing.
         """
         lines: list[str] = []
-        room = max(0, max_chars)
+        room = max(0, arguments.whole(max_chars, "max_chars"))
         keys = list(self)
         for n, key in enumerate(keys):
             left = len(keys) - n
@@ -142,6 +142,8 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
 
     def assign(self, entries: Mapping[str, Any]) -> None:
         """Hold these entries and no others. When one is refused nothing changes."""
+        if not isinstance(entries, Mapping):
+            raise UnsupportedValue("scratchpad", f"is a {type(entries).__name__}, not a dict")
         encoded = dict(_encoded(key, value) for key, value in entries.items())
         gone = dict.fromkeys([*self._changes, *self._names()])
         self._changes = {**gone, **encoded}

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from snapstore import pairs, refs, trimming, values
+from snapstore import arguments, pairs, refs, trimming, values
 from snapstore.engine import Move, Update
 from snapstore.errors import (
     InvalidInput,
@@ -288,6 +288,7 @@ class Session:
             return self._store.snapshot(turn.raw_id)
         if isinstance(turn, str):
             return self._store.resolve(turn, current=self._name)
+        turn = arguments.whole(turn, "a turn")
         if self._head is None or not 1 <= turn <= self.turn:
             raise NotFound(
                 f"{self._name} has no turn {turn}; its line has "
@@ -336,7 +337,7 @@ class Session:
         return self._step(self._store.step_forth, steps, force)
 
     def _step(self, step: Any, steps: int, force: bool) -> Snapshot | None:
-        if steps < 1:
+        if arguments.whole(steps, "the number of steps") < 1:
             raise InvalidInput(f"cannot go {steps} steps")
         self._refuse_unsaved(force)
         if self._head is not None and refs.live(self._store.engine, self._ref) is not None:

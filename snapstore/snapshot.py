@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
 
 from snapstore import values
+from snapstore.errors import InvalidInput
 from snapstore.frozen import freeze
 from snapstore.history import SavedHistory
 from snapstore.model.snapshot import Record
@@ -135,6 +137,16 @@ class Snapshot:
         return f"<Snapshot {self.id[:12]} turn {self.turn}{label}>"
 
 
+def raw_id_of(given: object) -> bytes:
+    """The id of what a caller gave as a snapshot. Raises InvalidInput for anything else."""
+    if isinstance(given, Snapshot):
+        return given.raw_id
+    raise InvalidInput(
+        f"a turn is given as a Snapshot here, not a {type(given).__name__}",
+        hint="store.resolve(REVISION) and session.head are Snapshots",
+    )
+
+
 class Line(Sequence[Snapshot]):
     """The turns of a line, newest first. Item k takes O(log n) reads; iterating reads one each."""
 
@@ -152,6 +164,7 @@ class Line(Sequence[Snapshot]):
     def __getitem__(self, index: int | slice) -> Snapshot | list[Snapshot]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        index = operator.index(index)
         at = index + len(self) if index < 0 else index
         if self._head is None or not 0 <= at < len(self):
             raise IndexError(f"no turn {index} in a line of {len(self)}")

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from snapstore import current, refs, revisions
+from snapstore import arguments, current, refs, revisions
 from snapstore.engine import Engine, Move, Problem, Progress, Update
 from snapstore.errors import (
     Corrupt,
+    InvalidInput,
     NotFound,
     RefMoved,
     Refused,
@@ -23,7 +24,7 @@ from snapstore.errors import (
 from snapstore.names import numbered, valid_name
 from snapstore.objects import Objects
 from snapstore.session import Session
-from snapstore.snapshot import Snapshot
+from snapstore.snapshot import Snapshot, raw_id_of
 
 if TYPE_CHECKING:
     from snapstore.diff import Diff
@@ -129,7 +130,7 @@ class Store:
 
     def exists(self, name: str) -> bool:
         """Whether there is a session of this name."""
-        return refs.live(self.engine, refs.SESSIONS + name) is not None
+        return refs.live(self.engine, refs.SESSIONS + arguments.text(name, "a name")) is not None
 
     def fork(self, source: Snapshot, name: str) -> Session:
         """A new session that starts from a turn.
@@ -137,7 +138,7 @@ class Store:
         Raises Refused when the name is taken, ObjectMissing when the turn is of another store.
         """
         valid_name(name)
-        self.snapshot(source.raw_id)
+        self.snapshot(raw_id_of(source))
         info = {"forked_from": source.raw_id}
         try:
             refs.create(
@@ -200,7 +201,7 @@ class Store:
         return tip is not None and way in tip.info
 
     def _moved(self, name: str) -> str:
-        ref = refs.SESSIONS + name
+        ref = refs.SESSIONS + arguments.text(name, "a name")
         if self.engine.tip(ref) is None:
             raise revisions.unknown(self, name)
         return ref
@@ -236,7 +237,7 @@ class Store:
         Raises ObjectMissing when the turn is of another store.
         """
         valid_name(name)
-        self.snapshot(snapshot.raw_id)
+        self.snapshot(raw_id_of(snapshot))
         tip = self.engine.tip(refs.TAGS + name)
         expect = tip.new if tip else None
         if expect != snapshot.raw_id:
@@ -245,7 +246,7 @@ class Store:
 
     def untag(self, name: str) -> None:
         """Remove a tag. Raises NotFound."""
-        refs.delete(self.engine, refs.TAGS + name, self.clock())
+        refs.delete(self.engine, refs.TAGS + arguments.text(name, "a name"), self.clock())
 
     def tags(self) -> dict[str, str]:
         """Every tag and the id of its snapshot."""
@@ -256,8 +257,7 @@ class Store:
 
     def snapshot(self, snapshot_id: bytes | str) -> Snapshot:
         """The snapshot of this full id. Raises ObjectMissing or Corrupt."""
-        raw = bytes.fromhex(snapshot_id) if isinstance(snapshot_id, str) else snapshot_id
-        return Snapshot(self.objects, raw)
+        return Snapshot(self.objects, arguments.raw_id(snapshot_id))
 
     def resolve(self, revision: str, *, current: str | None = None) -> Snapshot:
         """The turn that a revision names. Raises InvalidInput, NotFound or Ambiguous."""
@@ -342,6 +342,13 @@ class Store:
         return stats(self, progress)
 
 
+def given_store(given: object) -> Store:
+    """What a caller gave as an open store. Raises InvalidInput for anything else."""
+    if isinstance(given, Store):
+        return given
+    raise InvalidInput(f"a store is what snapstore.open() returns, not {given!r}")
+
+
 def open_store(
     where: str | Path = ".snapstore",
     *,
@@ -371,14 +378,15 @@ def open_store(
     from snapstore.links import links
     from snapstore.worktree.local import Local
 
-    if str(where).startswith("memory://"):
+    where = arguments.place(where, "the place of a store")
+    if where.startswith("memory://"):
         return Store(MemoryEngine(), clock=clock)
     local = here = None
-    if "://" in str(where):
+    if "://" in where:
         from snapstore.engines.objectstore.opening import engine_at
 
-        engine: Engine = engine_at(str(where), links, cache, options)
-        here = Local.beside(str(where), state)
+        engine: Engine = engine_at(where, links, cache, options)
+        here = Local.beside(where, state)
     else:
         root = Path(where)
         engine, local = LogEngine(root, durable=durable, links=links), Local(root, durable=durable)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from snapstore import pairs
-from snapstore.errors import InvalidInput
+from snapstore import arguments, pairs
+from snapstore.errors import InvalidInput, UnsupportedValue
 from snapstore.history import History
 
 
@@ -18,6 +19,9 @@ def trim(history: History, keep: int) -> int:
 
 def compact(history: History, summary: str | dict[str, Any], keep: int) -> int:
     """As trim, with a summary message put in front; the number of messages that it replaces."""
+    if not isinstance(summary, str | Mapping):
+        kind = type(summary).__name__
+        raise UnsupportedValue("summary", f"is a {kind}, neither text nor a message")
     border = _border(history, keep)
     message = {"role": "user", "content": summary} if isinstance(summary, str) else summary
     history[:border] = [message]
@@ -25,7 +29,7 @@ def compact(history: History, summary: str | dict[str, Any], keep: int) -> int:
 
 
 def _border(history: History, keep: int) -> int:
-    if keep < 0:
+    if arguments.whole(keep, "what to keep") < 0:
         raise InvalidInput(f"cannot keep {keep} messages")
     length = len(history)
     return pairs.border_before(length, history.__getitem__, max(0, length - keep))

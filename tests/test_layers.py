@@ -18,6 +18,7 @@ COMMAND_LINE = ROOT / "cli" / "snapstore_cli"
 
 LAYERS = [
     {"errors", "_version"},
+    {"arguments"},
     {"ids", "names", "times", "plainfile"},
     {"disk"},
     {"engine"},

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snapstore.errors import InvalidInput
-from snapstore.names import MAX_LENGTH, SLUG_LENGTH, slug, valid_name
+from snapstore.names import MAX_LENGTH, SLUG_LENGTH, slug, taken_beside, valid_name
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,11 @@ def test_every_slug_is_a_valid_name_or_empty(text: str) -> None:
     assert len(name) <= SLUG_LENGTH
     if name:
         valid_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [("a", []), ("a+1", ["a"]), ("a+1+20", ["a+1", "a"]), ("a+b", []), ("a+0", []), ("1+1", ["1"])],
+)
+def test_a_numbered_name_tells_what_it_was_kept_beside(name: str, beside: list[str]) -> None:
+    assert list(taken_beside(name)) == beside

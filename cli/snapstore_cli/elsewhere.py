@@ -10,7 +10,7 @@ from snapstore.transfer.carry import Carried, Outcome
 from snapstore.transfer.remotes import DEFAULT, Remote, remotes
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.opening import open_store
-from snapstore_cli.place import HERE
+from snapstore_cli.place import store_at
 from snapstore_cli.render import columns
 from snapstore_cli.render.words import count, short, size
 
@@ -52,12 +52,6 @@ def opened(run: Invocation, place: str, *, create: bool) -> Store:
     if run.settings.verbose:
         run.out.note(f"store {place}")
     return open_store(store_at(place), create=create)
-
-
-def store_at(place: str) -> str:
-    """Where to open a store: a directory that belongs to a store stands for that store."""
-    below = Path(place) / HERE
-    return str(below) if "://" not in place and below.is_dir() else place
 
 
 def tell(run: Invocation, done: list[Carried]) -> None:

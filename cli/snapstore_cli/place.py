@@ -7,6 +7,9 @@ import os
 HERE = ".snapstore"
 """The directory that makes the directories below it belong to a store."""
 
+_MARK = "FORMAT"
+"""A file by which a directory is known to be a store itself."""
+
 
 def named_in_environment() -> str | None:
     """The store that ``$SNAPSTORE_STORE`` names, if it does."""
@@ -23,7 +26,7 @@ def store_place(named: str | None = None) -> str:
     """
     named = named or named_in_environment()
     if named:
-        return named
+        return store_at(named)
     try:
         folder = os.getcwd()
     except FileNotFoundError:  # the working directory was deleted below us
@@ -40,6 +43,14 @@ def store_place(named: str | None = None) -> str:
     import platformdirs
 
     return platformdirs.user_data_dir("snapstore", appauthor=False)
+
+
+def store_at(place: str) -> str:
+    """Where to open a store: a directory that belongs to a store stands for that store."""
+    below = os.path.join(place, HERE)
+    if "://" in place or os.path.exists(os.path.join(place, _MARK)) or not os.path.isdir(below):
+        return place
+    return below
 
 
 def _no_store(found: str) -> Exception:

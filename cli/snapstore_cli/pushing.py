@@ -106,7 +106,7 @@ def run(place: str, limit: int, lock: int | None = None) -> int:
 
 
 def _opened(place: str, *, create: bool) -> Store:
-    from snapstore_cli.elsewhere import store_at
+    from snapstore_cli.place import store_at
 
     return open_store(store_at(place), create=create)
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from snapstore import arguments
 from snapstore.engine import Engine, Move
 from snapstore.errors import InvalidInput
 from snapstore.ids import object_id
@@ -29,6 +30,7 @@ _ESCAPE = re.compile(rb"\+([0-9A-F]{2})")
 
 def session_name(outside: str) -> str:
     """The name of the session that a framework knows by this id."""
+    arguments.text(outside, "the id of a conversation")
     if not outside.startswith(FOLDER) and _is_name(outside):
         return outside
     raw = outside.encode("utf-8", "surrogatepass")

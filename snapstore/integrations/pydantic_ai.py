@@ -23,7 +23,7 @@ from snapstore.errors import ObjectMissing, RefMoved
 from snapstore.ids import SIZE
 from snapstore.integrations.names import facts, outside_id, session_name
 from snapstore.objects import Stage
-from snapstore.store import Store
+from snapstore.store import Store, given_store
 
 try:
     from pydantic import TypeAdapter
@@ -73,7 +73,7 @@ class SnapstoreConversationStore(ConversationStore):
 
     def __init__(self, store: Store) -> None:
         """A conversation store on a store that is open."""
-        self.store = store
+        self.store = given_store(store)
         self._lines: dict[str, _Line] = {}
         self._asked = refs.SESSIONS
         """The ref of the conversation that was asked for last."""

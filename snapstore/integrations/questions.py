@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from snapstore import arguments
 from snapstore.errors import Corrupt, NotFound, ObjectMissing
 from snapstore.frozen import thaw
 
@@ -58,6 +59,7 @@ def turns(items: Sequence[Any]) -> list[ConversationTurn]:
 
 def end_of(items: Sequence[Any], turn: int) -> int:
     """How many items there are up to the end of a turn; 0 is before the first. Raises NotFound."""
+    turn = arguments.whole(turn, "a turn")
     borders = [*starts(items), len(items)]
     if not 0 <= turn < len(borders):
         raise NotFound(f"there is no turn {turn}: the conversation has {len(borders) - 1}")

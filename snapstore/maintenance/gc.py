@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from snapstore.engine import Engine, Progress
+from snapstore.errors import InvalidInput
 from snapstore.maintenance.mark import Mark
 from snapstore.maintenance.purge import Discarding
 
@@ -88,6 +89,8 @@ def collect(
     room for the new files beside the old ones, Locked when another collection is under way. In all
     these cases nothing was let go of.
     """
+    if not isinstance(grace, timedelta):
+        raise InvalidInput(f"a grace time is a timedelta, not a {type(grace).__name__}")
     engine = store.engine
     if not engine.exists():
         return Collected(0, 0, apply, 0)

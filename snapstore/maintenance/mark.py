@@ -135,7 +135,7 @@ class Mark:
     def _seek_origin(self, move: Move, reach: Reach) -> None:
         if move.ref not in self._seeking:
             return
-        if "source" in move.info:
+        if refs.is_import(move):
             self._seeking.discard(move.ref)
             self._records.add((move.ref, move.gen))
             self._root(move, reach)

@@ -266,7 +266,8 @@ def _facts(moves: list[Move], stands: Move, rewriter: Rewriter) -> dict[str, Any
         told = _told(move, rewriter) if move is not None else {}
         if move is born and "forked_from" in told:
             facts["forked_from"] = told["forked_from"]
-        facts |= {key: told[key] for key in ("source", LAYOUT) if key in told}
+        if move is not None and refs.is_import(move):
+            facts |= {key: told[key] for key in (refs.SOURCE, LAYOUT) if key in told}
     return facts
 
 

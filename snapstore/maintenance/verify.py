@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from snapstore.engine import Problem, Progress, Touch
 from snapstore.engines.sheet import Scanned
-from snapstore.errors import SnapstoreError
+from snapstore.errors import InvalidInput, SnapstoreError
 from snapstore.maintenance.census import Census
 from snapstore.maintenance.following import Followed, follow, heads, place, tips
 from snapstore.maintenance.hidden import Hidden
@@ -55,6 +55,8 @@ def verify(
     In what is whole, tool results that answer no call are told too. They are harmless: a model's
     API refuses them, but they are as they were saved.
     """
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InvalidInput(f"a share is a number from 0 to 1, not {share!r}")
     share = 0.0 if quick else share
     pairs = Pairs(store.objects) if share >= 1 else None
     read = _read(store, progress, share, pairs)

@@ -10,6 +10,8 @@ from typing import Any
 from snapstore.errors import InvalidInput
 from snapstore.tasks.phase import Phase, check
 
+_PAIR = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -34,7 +36,9 @@ def order(phases: Iterable[Phase | tuple[str, Callable[..., Any]]]) -> Order:
     Those that could run at the same time stay in the order in which they are given. Raises
     InvalidInput for a name that stands twice, a need that is no phase, needs that go in a circle.
     """
-    given = tuple(item if isinstance(item, Phase) else Phase(*item) for item in phases)
+    if isinstance(phases, str) or not isinstance(phases, Iterable):
+        raise InvalidInput(f"phases are given as a list, not a {type(phases).__name__}")
+    given = tuple(map(_phase, phases))
     places: dict[str, int] = {}
     for place, phase in enumerate(given):
         check(phase)
@@ -43,6 +47,14 @@ def order(phases: Iterable[Phase | tuple[str, Callable[..., Any]]]) -> Order:
         places[phase.name] = place
     waits_for = _waits_for(given, places)
     return Order(tuple(_sorted(given, waits_for, places)), waits_for, given)
+
+
+def _phase(item: Phase | tuple[str, Callable[..., Any]]) -> Phase:
+    if isinstance(item, Phase):
+        return item
+    if not isinstance(item, tuple | list) or len(item) != _PAIR:
+        raise InvalidInput(f"a phase is a pair of a name and a function, not {item!r}")
+    return Phase(*item)
 
 
 def _waits_for(given: tuple[Phase, ...], places: dict[str, int]) -> dict[str, tuple[str, ...]]:

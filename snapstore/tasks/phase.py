@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from snapstore import values
+from snapstore.arguments import number, whole
 from snapstore.errors import InvalidInput
 from snapstore.ids import object_id
 
@@ -86,9 +87,10 @@ def check(phase: Phase) -> None:
     told = f"phase {phase.name!r}"
     if not callable(phase.run):
         raise InvalidInput(f"{told}: {phase.run!r} cannot be called")
-    if phase.retries < 0 or phase.backoff < 0:
+    numbers = whole(phase.retries, f"{told}: retries"), number(phase.backoff, f"{told}: backoff")
+    if min(numbers) < 0:
         raise InvalidInput(f"{told}: retries and backoff are not negative")
-    if phase.timeout is not None and phase.timeout <= 0:
+    if phase.timeout is not None and number(phase.timeout, f"{told}: a timeout") <= 0:
         raise InvalidInput(f"{told}: a timeout is more than 0 seconds")
 
 

@@ -43,9 +43,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from snapstore import arguments
 from snapstore.errors import Locked, RefMoved, SnapstoreError
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Snapshot
+from snapstore.store import given_store
 from snapstore.tasks.deadline import undisturbed
 from snapstore.tasks.lease import Holder, Lease
 from snapstore.times import moment
@@ -156,9 +158,9 @@ class Records:
 
     def __init__(self, store: Store, task: str, worktree: str | Path | None = None) -> None:
         self.task = task
-        self._store = store
+        self._store = given_store(store)
         self._mutex = threading.RLock()
-        self._session = store.session(PREFIX + task)
+        self._session = store.session(PREFIX + arguments.text(task, "the name of a task"))
         if worktree is not None:
             self._session.worktree = worktree
         self.known = Known()

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from snapstore import arguments
 from snapstore.errors import InvalidInput, Locked, Refused
 from snapstore.tasks.context import AsyncContext, Context
 from snapstore.tasks.deadline import deadline, timed_out
@@ -79,7 +80,7 @@ async def run_task_async(
     come to their end and no other is begun. A phase that is not async holds up the event loop, as
     any such function does.
     """
-    if jobs < 1:
+    if arguments.whole(jobs, "jobs") < 1:
         raise InvalidInput(f"cannot run {jobs} phases at once")
     run = Run(store, name, order(phases), worktree=worktree, restore=restore, watch=watch)
     async with _held_async(store, name, wait, watch) as lease:

@@ -9,7 +9,8 @@ both are the same, or ours goes on from     nothing
 theirs
 theirs goes on from ours                    ours moves to theirs
 anything else: both went on                 ours stays, theirs is kept as NAME+1 (or +2, ...); one
-                                            that was kept so before is moved, not doubled
+                                            that was kept so before is moved, not doubled, and
+                                            one that is ours, come back as theirs, is left
 ==========================================  =====================================================
 
 What a session was forked from, and what it was imported from, comes with it. Deleted sessions, undo
@@ -22,6 +23,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 from typing import Any
 
 from snapstore import refs
@@ -29,14 +31,15 @@ from snapstore.engine import Kind, Move, Update
 from snapstore.errors import Corrupt, NotFound, ObjectMissing, RefMoved
 from snapstore.model.layout import LAYOUT
 from snapstore.model.wire import is_link
-from snapstore.names import numbered, valid_name
+from snapstore.names import numbered, taken_beside, valid_name
 from snapstore.objects import Objects
+from snapstore.refs import SOURCE
 from snapstore.store import Store
 from snapstore.transfer.arrivals import Arrivals
 from snapstore.transfer.closure import Closure, Link, Type
 from snapstore.transfer.origins import last_import
 
-FORKED_FROM, SOURCE = "forked_from", "source"
+FORKED_FROM = "forked_from"
 FROM = "from"
 """In the info of a move by which something arrived: the other store, in the caller's words."""
 
@@ -198,10 +201,24 @@ class _Carrying:
                 continue  # one that was deleted: undo may bring it back
             outcome = self._against(beside)
             if outcome is Outcome.NEW:
-                return name, None, Outcome.BESIDE
+                return self._come_back() or (name, None, Outcome.BESIDE)
             if outcome is not Outcome.BESIDE:
                 return name, beside, outcome
         raise AssertionError("names do not end")
+
+    def _come_back(self) -> tuple[str, Move, Outcome] | None:
+        """Where the target has all of it already, when it is what another store has kept beside its
+        own: each would else keep what it sent itself once more, with every round."""
+        for name in taken_beside(self._name):
+            for known in (name, *takewhile(self._is_live, numbered(name))):
+                tip = refs.live(self._target.engine, self._kind + known)
+                outcome = self._against(tip)
+                if tip is not None and outcome in (Outcome.SAME, Outcome.AHEAD):
+                    return known, tip, outcome
+        return None
+
+    def _is_live(self, name: str) -> bool:
+        return refs.live(self._target.engine, self._kind + name) is not None
 
     def _against(self, tip: Move | None) -> Outcome:
         if tip is None or tip.new is None:

@@ -15,11 +15,11 @@ from typing import Any
 
 from snapstore import refs
 from snapstore.engine import Engine, Move
+from snapstore.refs import SOURCE, is_import
 
 OP = "import"
 """What an import is called in the reflog."""
 
-_SOURCE = "source"
 _BRANCH = "branch"
 
 
@@ -28,19 +28,19 @@ def source_info(
 ) -> dict[str, Any]:
     """The info of a move of an import; branch names a line that is not the live one."""
     source = {**facts, "harness": harness, "path": path, "number": number}
-    return {_SOURCE: {**source, _BRANCH: branch} if branch else source}
+    return {SOURCE: {**source, _BRANCH: branch} if branch else source}
 
 
 def origin(engine: Engine, tip: Move) -> Mapping[str, Any]:
     """The source of the session that this is the last move of, through renames; empty for none."""
     move: Move | None = tip
-    while move is not None and _SOURCE not in move.info:
+    while move is not None and not is_import(move):
         born = engine.move(move.ref, move.born) if move.born != move.gen else move
-        if born is None or _SOURCE in born.info or "from_ref" not in born.info:
+        if born is None or is_import(born) or "from_ref" not in born.info:
             move = born
             break
         move = engine.move(born.info["from_ref"], born.info["from_gen"])
-    return move.info.get(_SOURCE, {}) if move is not None else {}
+    return move.info[SOURCE] if move is not None and is_import(move) else {}
 
 
 def last_import(engine: Engine, tip: Move) -> Move | None:
@@ -49,7 +49,7 @@ def last_import(engine: Engine, tip: Move) -> Move | None:
     Moves after it that came back to where it led, a rewind and its undo, say, are passed over.
     """
     move: Move | None = tip
-    while move is not None and _SOURCE not in move.info:
+    while move is not None and not is_import(move):
         if "from_ref" in move.info:
             move = engine.move(move.info["from_ref"], move.info["from_gen"])
         else:

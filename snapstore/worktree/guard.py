@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from snapstore import arguments
 from snapstore.errors import NotFound, Refused
 
 _FOLDERS = ("Desktop", "Documents", "Downloads")
@@ -16,7 +17,7 @@ _SYSTEM = ("bin", "boot", "dev", "etc", "lib", "proc", "root", "run", "sbin", "s
 
 def resolved(path: str | Path) -> Path:
     """The one absolute path by which a worktree is known. Raises NotFound for no directory."""
-    root = Path(os.path.realpath(path))
+    root = Path(os.path.realpath(arguments.place(path, "a worktree")))
     if not root.is_dir():
         what = "is no directory" if root.exists() else "is not there"
         raise NotFound(f"{path} {what}", hint="name the directory that the session works on")

@@ -73,7 +73,7 @@ def restore_files(
         force,
         move_anyway=False,
     )
-    facts = {"turn": source.turn, "source": source.raw_id}
+    facts = {"turn": source.turn, "restored": source.raw_id}
     commit = _mover(store, name, head, head, "restore", facts)
     return restore(store.objects, worktree, wanted, commit, dry_run=dry_run)
 

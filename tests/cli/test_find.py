@@ -79,3 +79,15 @@ def test_lines_are_whole_off_a_terminal_and_fit_one_with_the_match_in_it(shell: 
     line = plain(shell.ok("find", "needle", columns=70).lines)[0]
     assert len(line) <= 70 and "needle" in line and "…" in line
     assert "\x1b[1;31mneedle\x1b[0m" in shell.ok("find", "needle", columns=70).out
+
+
+def test_a_name_of_two_lines_is_told_on_one(shell: Shell) -> None:
+    (shell.folder / "work").mkdir()
+    (shell.folder / "work" / "two\nlines").write_text("needle")
+    shell.save("a", sets={"two\nlines": "needle"})
+    shell.ok("save", "-s", "a", "--worktree", "work")
+    lines = shell.ok("find", "needle").lines
+    assert [line.split("\t")[1] for line in lines] == [
+        "scratchpad:two\\nlines",
+        "files:two\\nlines",
+    ]

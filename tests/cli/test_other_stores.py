@@ -139,3 +139,8 @@ def test_what_makes_no_sense_with_a_bundle_is_said(
 ) -> None:
     two_lines.ok("export", "b", "--format", "bundle", "-o", "b.bundle")
     assert two_lines(*words).code == 2
+
+
+def test_a_bundle_is_no_text_for_a_terminal(two_lines: Shell) -> None:
+    told = two_lines("export", "a", "--format", "bundle", columns=80)
+    assert told.code == 2 and "-o" in told.err

@@ -110,3 +110,9 @@ def test_export_redacts_what_was_saved_with_it(leaked: Shell) -> None:
     written = (leaked.folder / "out.json").read_text()
     assert KEY not in written
     assert f"use {REDACTED} please" in written
+
+
+def test_a_key_of_two_lines_is_told_on_one(shell: Shell) -> None:
+    shell.save("a", sets={"two\nlines": KEY})
+    (line,) = shell("scan").lines
+    assert line.split("\t")[2] == "scratchpad:two\\nlines"

@@ -51,6 +51,13 @@ def test_diff_writes_a_page_that_opens_with_the_comparison(
     assert len(json.loads(index)["named"]) == lines
 
 
+def test_the_page_of_two_turns_of_a_session_is_called_by_the_turns(two_lines: Shell) -> None:
+    told = two_lines.ok("diff", "a@2", "a@4", "--html", "d.html").out
+    assert told.startswith("d.html: a@2 and a@4")
+    told = two_lines.ok("diff", "a", "b", "--html", "d.html").out
+    assert told.startswith("d.html: a and b")
+
+
 def test_a_page_can_go_to_stdout(two_lines: Shell) -> None:
     assert two_lines.ok("export", "b", "--format", "html").out.startswith("<!doctype html>")
     assert two_lines("export", "b", "--format", "html", "--json").code == 2

@@ -65,3 +65,29 @@ def test_a_fifo_in_a_folder_is_no_transcript(shell: Shell) -> None:
     message(shell.folder / "in")
     os.mkfifo(shell.folder / "in" / "waits.jsonl")
     assert len(shell.ok("import", str(shell.folder / "in"), "--json").json["sessions"]) == 1
+
+
+def test_a_directory_that_belongs_to_a_store_names_that_store(shell: Shell) -> None:
+    shell.ok("init", "website")
+    shell.ok("--store", "website", "save", "-s", "a", "--set", "x=1")
+    assert [path.name for path in (shell.folder / "website").iterdir()] == [".snapstore"]
+    shell.ok("clone", "website", "copy")
+    assert len(shell.ok("--store", "copy", "sessions").lines) == 1
+
+
+def test_but_a_store_with_another_one_in_it_names_itself(shell: Shell) -> None:
+    shell.ok("--store", "outer", "save", "-s", "a", "--set", "x=1")
+    shell.ok("init", "outer")
+    assert len(shell.ok("--store", "outer", "sessions").lines) == 1
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1/x", "ftp://host/x"])
+def test_an_address_of_no_kind_of_store_is_wrong_input(shell: Shell, place: str) -> None:
+    told = shell("--store", place, "sessions")
+    assert told.code == 2
+    assert "no address of a store" in told.err and "s3://" in told.err
+
+
+def test_a_remote_without_a_place_is_wrong_input(shell: Shell) -> None:
+    shell.ok("save", "-s", "a", "--set", "x=1")
+    assert shell("remote", "add", "origin", "").code == 2

@@ -291,6 +291,13 @@ class TestDamageInASealedSegment:
         assert later.cut_off is None and "nothing is saved" in later.warnings[0]
         assert any(not s.well and "snapstore repair" in s.advice for s in later.signs())
 
+    def test_is_remembered_also_where_somebody_removed_the_cache(
+        self, hurt: tuple[Path, int], root: Path, log_at: Callable[..., LogEngine]
+    ) -> None:
+        shutil.rmtree(root / "cache")
+        list(log_at().verify())
+        refuses(log_at(), *hurt)
+
     def test_counts_no_more_once_it_is_mended(
         self, hurt: tuple[Path, int], root: Path, log_at: Callable[..., LogEngine]
     ) -> None:

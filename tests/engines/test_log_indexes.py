@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from damage import QuickDisk, flip, put, segment_path, unwitnessed
 from given import NOWHERE, content, holds_turn, turn
+from powerloss import ProcessDied
 
 from snapstore.engine import Move
 from snapstore.engines.log import caches, trash
@@ -89,6 +90,15 @@ def test_missing_ones_are_made_again(root: Path, moves: list[Move]) -> None:
 def test_the_whole_cache_can_be_deleted(root: Path, moves: list[Move]) -> None:
     shutil.rmtree(root / "cache")
     check_whole_and_goes_on(root, moves)
+    assert indexes(root) and (root / "cache").stat().st_mode & 0o777 == 0o700
+
+
+def test_no_cache_is_made_where_the_store_was_removed(root: Path, moves: list[Move]) -> None:
+    reader = LogEngine(root)
+    shutil.rmtree(root)
+    reader.tip("r0")
+    reader.close()
+    assert not root.exists()
 
 
 @pytest.mark.parametrize(
@@ -178,6 +188,32 @@ def test_reading_past_damaged_ones_writes_only_in_the_cache(root: Path, moves: l
     assert before == {
         p: p.read_bytes() for p in root.rglob("*") if p.is_file() and p.parent.name != "cache"
     }
+
+
+def test_a_seal_that_one_covers_is_known_to_who_relies_on_it(root: Path) -> None:
+    """One who died between the seal and the manifest leaves the active segment sealed."""
+
+    class Dying(QuickDisk):
+        def write_file(self, path: Path, data: bytes) -> None:
+            raise ProcessDied
+
+    writer = LogEngine(root, disk=QuickDisk())
+    moves = [turn(writer, "a", f"turn {i}") for i in range(20)]
+    writer.close()
+    dying = LogEngine(root, disk=Dying(), seal_at=500)
+    with pytest.raises(ProcessDied):
+        turn(dying, "a", "the one that seals")
+    dying._drop_files()
+    for path in indexes(root):
+        path.unlink()
+    LogEngine(root, disk=QuickDisk()).close()  # covers the seal
+    assert indexes(root)
+    after = LogEngine(root, disk=QuickDisk())
+    moves.append(turn(after, "a", f"turn {len(moves)}"))
+    after.close()
+    for path in indexes(root):
+        path.unlink()
+    check_whole_and_goes_on(root, moves)
 
 
 def test_old_ones_are_continued(root: Path, moves: list[Move]) -> None:

@@ -97,3 +97,47 @@ def test_a_save_into_a_removed_store_is_not_acknowledged(tmp_path: Path) -> None
         with pytest.raises(StoreNotFound, match="removed"):
             session.save()
         assert session.history[-1] == "nowhere"
+
+
+def test_a_save_into_what_a_repair_set_aside_is_not_acknowledged(tmp_path: Path) -> None:
+    with Store(LogEngine(tmp_path / "s")) as store:
+        session = store.session("a")
+        for n in range(3):
+            session.history.append(n)
+            session.save()
+        path = tmp_path / "s/log/00000001.seg"
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1  # of the last turn: what this handle knows of it is older than that
+        path.write_bytes(data)
+        with Store(LogEngine(tmp_path / "s")) as other:
+            assert other.repair(apply=True).damaged
+        session.history.append("nowhere")
+        with pytest.raises(StoreNotFound, match="replaced"):
+            session.save()
+        assert session.history[-1] == "nowhere"
+
+
+def test_a_store_that_was_moved_as_a_whole_is_still_saved_to(tmp_path: Path) -> None:
+    saved(tmp_path / "s", "a", 3)
+    with Store(LogEngine(tmp_path / "s")) as store:
+        session = store.session("a")
+        for n in (3, 4):
+            session.history.append(n)
+            session.save()
+            if n == 3:
+                (tmp_path / "s").rename(tmp_path / "moved")
+    with Store(LogEngine(tmp_path / "moved")) as store:
+        assert list(store.session("a").history) == [0, 1, 2, 3, 4]
+
+
+def test_another_copy_in_its_place_is_not_written_to(tmp_path: Path) -> None:
+    saved(tmp_path / "s", "a", 3)
+    with Store(LogEngine(tmp_path / "s")) as store:
+        session = store.session("a")
+        session.history.append(3)
+        session.save()
+        (tmp_path / "s").rename(tmp_path / "old")
+        shutil.copytree(tmp_path / "old", tmp_path / "s")
+        session.history.append(4)
+        with pytest.raises(StoreNotFound, match="replaced"):
+            session.save()

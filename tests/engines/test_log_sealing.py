@@ -14,6 +14,7 @@ from snapstore.engines.log import append
 from snapstore.engines.log.batch import SEAL, START, Batch
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout, Manifest
+from snapstore.engines.log.log import Log
 
 SEAL_AT = 800
 
@@ -104,6 +105,28 @@ def test_a_handle_that_saw_only_the_seal_does_not_make_the_next_segment_again(
     after = log_at()
     assert holds_turn(after, "in the new segment")
     assert after.contains(content(b"by the onlooker").id)
+
+
+def test_a_seal_that_was_read_while_it_was_written_is_no_damage(
+    root: Path, log_at: Callable[..., LogEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopping(QuickDisk):
+        def write_file(self, path: Path, data: bytes) -> None:
+            raise ProcessDied
+
+    turn(log_at(), "a", "first")
+    reader = log_at()
+    writer = log_at(seal_at=SEAL_AT, disk=Stopping())
+    with pytest.raises(ProcessDied):
+        seal(writer, root)
+    taken_in, looks = Log._take_in, iter([False])
+
+    def not_yet(log: Log, until: float = float("inf")) -> bool:
+        return next(looks, True) and taken_in(log, until)
+
+    monkeypatch.setattr(Log, "_take_in", not_yet)
+    assert reader.tip("filler") is not None
+    assert reader.cut_off is None
 
 
 def test_a_process_that_dies_while_sealing_leaves_the_rest_to_the_next(tmp_path: Path) -> None:

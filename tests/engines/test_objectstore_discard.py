@@ -15,6 +15,7 @@ from servers.azure import Azurite
 from servers.s3 import Server
 
 from snapstore import NothingToDo, ObjectMissing, RefMoved, Refused, Store, Unreachable
+from snapstore.engine import Update
 from snapstore.engines.log.batch import Batch
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
@@ -419,3 +420,42 @@ def _dies_at(at: int) -> Any:
 
 def test_objects_of_a_stored_pack_that_is_gone_are_none(bucket: Bucket) -> None:
     assert objects_in(bucket, bytes(16)) == []
+
+
+def test_who_knows_a_session_from_before_others_saved_and_purged_is_overtaken(
+    bucket: Bucket,
+) -> None:
+    store = store_on(bucket)
+    saved(store, "s", "first", KEY)
+    held = store_on(bucket).session("s")
+    assert len(held.history) == 2
+    saved(store, "s", "third", "fourth")
+    purge(store_on(bucket), KEY, apply=True)
+    held.history.append({"role": "user", "content": "unsaved"})
+    with pytest.raises(RefMoved):
+        held.save()
+    assert said(store_on(bucket), "s") == ["first", "[purged]", "third", "fourth"]
+    assert [move.ref for move in store_on(bucket).engine.reflog()].count("sessions/s") == 2
+    assert holding(bucket) == []
+
+
+def test_a_dropped_move_is_not_made_anew_and_its_number_is_free_when_nobody_goes_by_it(
+    bucket: Bucket,
+) -> None:
+    engine = engine_of(store_on(bucket, grace=GRACE))
+    waiting = engine_of(store_on(bucket))
+    for n in range(6):
+        before = bytes([n - 1]) * 32 if n else None
+        engine.commit([], Update("state/t", bytes([n]) * 32, before, "x", 1))
+        if n == 1:
+            assert waiting.tip("state/t") == engine.tip("state/t")
+    engine.discard((), {"state/t": 6})
+    assert engine_of(store_on(bucket)).move("state/t", 3) is None
+    last = engine.tip("state/t")
+    with pytest.raises(RefMoved):
+        waiting.commit([], Update("state/t", bytes([9]) * 32, bytes([1]) * 32, "x", 1))
+    assert waiting.tip("state/t") == last
+    time.sleep(GRACE * 1.2)
+    engine.commit([], Update("state/t", None, bytes([5]) * 32, "x", 1))
+    engine.discard((), {"state/t": 7})
+    assert len(list(bucket.every(REFS))) == 1

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from buckets import Watched, engine_of, store_on
@@ -14,8 +15,11 @@ from buckets import Watched, engine_of, store_on
 from snapstore import NotFound, NothingToDo, RefMoved, Refused, Store, Unreachable
 from snapstore.engines.objectstore import engine as engine_module
 from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.engines.objectstore.gc import Collected
 from snapstore.engines.objectstore.layout import PACKS
+from snapstore.engines.objectstore.packs import WHOLE
+from snapstore.links import links
 
 GRACE = 0.3
 
@@ -99,6 +103,26 @@ def test_a_handle_finds_its_way_when_what_it_goes_by_is_gone(bucket: Bucket) -> 
     saved(store, "s", 1)
     engine_of(store).collect(apply=True, grace=0)
     assert list(history) == [f"s {n}" for n in range(7)]
+
+
+def test_a_handle_finds_what_was_merged_out_of_a_pack_of_which_it_has_only_the_front(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    writer = store_on(bucket).session("s")
+    said = [random.Random(n).randbytes(WHOLE // 4).hex() for n in range(16)]
+    for text in said[:8]:
+        writer.history.append(text)
+        writer.save()
+    reader = Store(ObjectStoreEngine(bucket, links=links, cache=tmp_path))
+    history = reader.session("s").history
+    assert history[0] == said[0]
+    for text in said[8:] * 7:
+        writer.history.append(text + random.Random().randbytes(WHOLE // 8).hex())
+        writer.save()
+    before = packs(bucket)
+    engine_of(store_on(bucket)).collect(apply=True, grace=0)
+    assert before - packs(bucket)
+    assert list(history) == said[:8]
 
 
 def test_deletes_what_a_save_left_that_never_came_to_its_end(bucket: Bucket) -> None:

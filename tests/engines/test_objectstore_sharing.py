@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 
 import pytest
-from buckets import engine_of, store_on
+from buckets import Watched, engine_of, store_on
+from given import content
 
 from snapstore import Store, Unreachable, values
 from snapstore.engine import Move, Update
 from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.shelf import Shelf
 from snapstore.objects import Stage
 from snapstore.refs import SESSIONS
 
@@ -156,3 +158,39 @@ def test_a_link_that_leads_nowhere_is_no_reason_to_refuse_a_commit(bucket: Bucke
     move = engine.commit([], Update("tags/odd", bytes(32), None, "tag", 1, {"ids": [bytes(32)]}))
     assert isinstance(move, Move)
     assert engine_of(store_on(bucket)).tip("tags/odd") == move
+
+
+def test_what_was_nowhere_and_then_came_is_named(bucket: Bucket) -> None:
+    engine = engine_of(store_on(bucket))
+    late = content(b"it comes late")
+    for name in ("early", "again"):
+        engine.commit([], Update(f"tags/{name}", bytes(32), None, "tag", 1, {"of": late.id}))
+        engine.commit([late])
+    assert engine_of(store_on(bucket)).read(late.id) == late
+
+
+def test_an_object_is_there_while_another_thread_is_still_looking_for_it(bucket: Bucket) -> None:
+    watched = Watched(bucket)
+    engine = engine_of(store_on(watched))
+    late = content(b"committed by another handle")
+    engine_of(store_on(bucket)).commit([late], Update("tags/t", late.id, None, "tag", 1))
+    answers: list[bool] = []
+
+    def ask_meanwhile(what: str, key: str) -> None:
+        watched.before = None
+        answers.append(engine.contains(late.id))
+
+    watched.before = ask_meanwhile
+    answers.append(engine.contains(late.id))
+    assert answers == [True, True]
+
+
+def test_an_object_is_there_whose_pack_another_thread_opened_this_moment(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_of(store_on(bucket))
+    there = content(b"in an open pack")
+    engine.commit([there], Update("tags/t", there.id, None, "tag", 1))
+    assert not engine.contains(bytes(32))  # for a second, not all refs are looked through
+    monkeypatch.setattr(Shelf, "holder", lambda shelf, object_id: None)
+    assert engine.contains(there.id)

@@ -224,3 +224,8 @@ def test_a_thread_goes_on_after_a_rewind_in_another_process(tmp_path: Path) -> N
             ask(graph, "two")
             other.session("t").rewind(turn)
         assert ask(graph, "three", CONFIG) == ["one", "re: one", "three", "re: three"]
+
+
+def test_a_path_is_no_store() -> None:
+    with pytest.raises(snapstore.InvalidInput, match=r"snapstore\.open"):
+        SnapstoreSaver("agents")  # type: ignore[arg-type]

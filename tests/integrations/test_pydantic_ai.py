@@ -333,3 +333,8 @@ def test_a_store_with_conversations_verifies(store: snapstore.Store) -> None:
     run(conversations.save(conversation("c", asked("q"), said("a"))))
     run(conversations.fork("c", at=1, new_conversation_id="d"))
     assert store.verify() == []
+
+
+def test_a_path_is_no_store() -> None:
+    with pytest.raises(snapstore.InvalidInput, match=r"snapstore\.open"):
+        SnapstoreConversationStore("agents")  # type: ignore[arg-type]

@@ -26,7 +26,9 @@ def loops() -> list[str]:
 
 def models(session: str) -> dict[str, Any]:
     """What the loops take for given."""
-    given: dict[str, Any] = {"ask_model": lambda messages: f"{len(list(messages))} so far"}
+    given: dict[str, Any] = {
+        "ask_model": lambda messages: f"an answer to {messages[-1]['content']!r}"
+    }
     if session == "agents":
         given["agents_model"] = agents_model()
     if session == "pydantic":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snapstore import Store
+from snapstore import InvalidInput, Store
 from snapstore.engine import Update
 from snapstore.engines.memory import MemoryEngine
 from snapstore.ids import object_id
@@ -43,3 +45,9 @@ def test_two_ids_never_lead_to_one_name(one: str, other: str) -> None:
 @pytest.mark.parametrize("plain", ["main", "fix-login", "1", "a/b", "1f1ec058-8881-6ac7", "Zoë"])
 def test_an_id_that_can_name_a_session_does(plain: str) -> None:
     assert session_name(plain) == plain
+
+
+@pytest.mark.parametrize("odd", [None, 3, b"x"], ids=repr)
+def test_an_id_that_is_no_text_is_refused(odd: Any) -> None:
+    with pytest.raises(InvalidInput, match="is text, not"):
+        session_name(odd)

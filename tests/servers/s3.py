@@ -12,11 +12,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import boto3
 
@@ -97,13 +100,30 @@ def moto() -> Iterator[Server]:
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    try:
-        server = Server("moto", running.get_host_and_port()[1])
-        server.make_bucket()
-        yield server
-    finally:
-        running.stop()
+    with _one_put_at_a_time():
+        running.start()
+        try:
+            server = Server("moto", running.get_host_and_port()[1])
+            server.make_bucket()
+            yield server
+        finally:
+            running.stop()
+
+
+@contextmanager
+def _one_put_at_a_time() -> Iterator[None]:
+    """moto looks whether an object is there and then writes it; between the two, its threads would
+    let two creators win, as no S3 does."""
+    from moto.s3.responses import S3Response
+
+    alone, put = threading.Lock(), S3Response.put_object
+
+    def put_alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with alone:
+            return put(self, *args, **kwargs)
+
+    with mock.patch.object(S3Response, "put_object", put_alone):
+        yield
 
 
 @contextmanager

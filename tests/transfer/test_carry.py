@@ -133,6 +133,30 @@ def test_where_both_went_on_theirs_is_kept_beside_and_followed(here: Store, ther
     assert [info.name for info in there.sessions()] == ["s", "s+1"]
 
 
+@pytest.mark.parametrize("hosts", [2, 3])
+def test_hosts_that_go_on_with_one_session_each_do_not_multiply_it(hosts: int) -> None:
+    middle, stores = in_memory(), [in_memory() for _ in range(hosts)]
+    filled(middle, "s", "how it began")
+    for store in stores:
+        carry(middle, store)
+    for n in range(5):
+        for host, store in enumerate(stores):
+            filled(store, "s", f"{n} of {host}")
+            if n == 0:
+                store.tag("t", store.resolve("s"))
+        for store in stores:
+            carry(store, middle)
+            carry(middle, store)
+    carry(middle, stores[0])
+    said = {tuple(middle.session(s.name).history) for s in middle.sessions()}
+    assert said >= {
+        ("how it began", *(f"{n} of {host}" for n in range(5))) for host in range(hosts)
+    }
+    for store in (middle, *stores):
+        assert len(list(store.sessions())) <= hosts + 1
+        assert len(store.tags()) <= hosts + 1
+
+
 def test_a_session_of_the_same_name_that_has_nothing_in_common_is_kept_beside(
     here: Store, there: Store
 ) -> None:

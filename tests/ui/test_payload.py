@@ -50,6 +50,18 @@ def test_a_branch_that_was_left_behind_is_in_the_page_of_everything(store: Store
     assert any("question 6" in row[3] for row in behind)
 
 
+def test_the_question_of_a_turn_that_was_completed_is_no_branch() -> None:
+    store = snapstore.open("memory://")
+    session = store.session("s")
+    for n in range(3):
+        session.history.append({"role": "user", "content": f"question {n}"})
+        session.save()
+        session.history.append({"role": "assistant", "content": f"answer {n}"})
+        session.complete()
+    session.undo()
+    assert len(Read.of(page_of(store)).turns) == 3  # the last one, undone, is still shown
+
+
 def test_the_page_of_one_turn_holds_nothing_that_came_after_it(store: Store) -> None:
     third = store.resolve("main@3")
     shown = Branches((Named("main", third.raw_id),))

@@ -23,6 +23,8 @@ def export_bundle(
     if output in (None, "-"):
         if run.out.json:
             raise InvalidInput("a bundle on stdout leaves no room for JSON", hint="name a file: -o")
+        if output is None and run.out.look.terminal:
+            raise InvalidInput("a bundle is no text for a terminal", hint="name a file: -o")
         run.out.raw(pieces)
         return
     path = Path(str(output))

@@ -127,7 +127,8 @@ def _welcome(run: Invocation, talk: Talk, screen: Screen, *, shown: bool) -> Non
         screen.lines(rendered.page(session.history[start:], start, look, _LINES_A_MESSAGE))
     screen.standing(session)
     if run.may_ask:
-        screen.note(f"agent: {talk.agent.name}; /help lists what can be typed")
+        screen.note(f"agent: {talk.agent.name}")
+        screen.note("/help lists what can be typed")
     elif isinstance(talk.agent, Echo):
         screen.note("agent: echo, which only repeats the question; --agent CMD names another")
     waiting = documents.pending(session.head)

@@ -164,11 +164,11 @@ def _role(message: Any) -> str:
 
 
 def _line(match: Match, pattern: re.Pattern[str], look: Look) -> str:
-    place = f"{match.session}@{match.turn}"
-    head = [look.style("name", place), look.style("dim", match.where)]
+    place, where = f"{match.session}@{match.turn}", words.one_line(match.where)
+    head = [look.style("name", place), look.style("dim", where)]
     if match.role:
         head.append(look.style("heading", words.one_line(match.role)))
-    used = words.cells(f"{place}  {match.where}  {match.role}  ")
+    used = words.cells(f"{place}  {where}  {match.role}  ")
     text = match.text if look.width is None else _around(match.text, pattern, look.width - used)
     return ("  " if look.terminal else "\t").join([*head, _marked(text, pattern, look)])
 

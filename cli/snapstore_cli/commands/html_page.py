@@ -43,7 +43,7 @@ def diff_page(run: Invocation, left: str, right: str | None, output: str, redact
     from snapstore.formats.html import export
 
     sides = run.revision(left), run.revision(right)
-    title = " and ".join(map(_name, sides))
+    title = " and ".join(_sides_names(*sides))
     start = "/".join(["compare", *(side.snapshot.id[:16] for side in sides)])
     pieces = export(run.store, _lines(sides), title, redacted=redacted, start=start)
     _write(run, Path(output), pieces, redacted, title)
@@ -51,6 +51,14 @@ def diff_page(run: Invocation, left: str, right: str | None, output: str, redact
 
 def _name(found: Revision) -> str:
     return found.session or found.snapshot.id[:12]
+
+
+def _sides_names(left: Revision, right: Revision) -> list[str]:
+    """What two sides are called: by their turns where the session is the same."""
+    names = [_name(left), _name(right)]
+    if names[0] != names[1]:
+        return names
+    return [f"{_name(side)}@{side.snapshot.turn}" for side in (left, right)]
 
 
 def _lines(found: Sequence[Revision]) -> Branches:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from snapstore import InvalidInput
 from snapstore.transfer.remotes import (
     Remote,
     add_remote,
@@ -55,6 +56,8 @@ def add(run: Invocation, name: str, place: str, auto_push: bool) -> None:
       snapstore remote add origin s3://bucket/agents
       snapstore remote add backup /mnt/backup/store --auto-push
     """
+    if not place:
+        raise InvalidInput("a remote is a path or a URL, not an empty text")
     place = elsewhere.absolute(place)
     add_remote(run.writable_store, name, place, auto_push=auto_push)
     run.result({"name": name, "place": place, "auto_push": auto_push}, f"{name} is {place}")

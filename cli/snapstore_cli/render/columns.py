@@ -24,18 +24,18 @@ def lines(
     flexible: int | None = None,
     run_on: int | None = None,
 ) -> Iterator[str]:
-    """One line a record; on a terminal it is cut to fit, elsewhere nothing is.
+    """One line a record, whatever it holds; on a terminal it is cut to fit, elsewhere nothing is.
 
     The field ``flexible``, a name say, gives way to those behind it; without one they are cut from
     the right. Fields from number ``run_on`` on are not aligned: each follows the one before.
     """
+    on_one = ([(role, words.one_line(text)) for role, text in record] for record in records)
     if look.width is None:
-        for record in records:
+        for record in on_one:
             yield "\t".join(look.style(role, text) for role, text in record).rstrip("\t")
         return
     widths: list[int] = []
-    rest = iter(records)
-    while table := [list(record) for record in islice(rest, _TOGETHER)]:
+    while table := list(islice(on_one, _TOGETHER)):
         if flexible is not None:
             _make_room(table, flexible, look.width)
         needed = [max(map(words.cells, column)) for column in _columns(table)]

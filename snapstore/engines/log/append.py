@@ -150,7 +150,7 @@ class Appender:
         known = active.number == self._open_segment == self._checked_segment
         synced = active.durable_end == active.end or not self._durable
         seen = os.fstat(active.fd)
-        there = seen.st_nlink and seen.st_size == active.end < self._seal_at
+        there = seen.st_size == active.end < self._seal_at and self._is_in_place(seen)
         if known and synced and there and not active.sealed:
             return  # the usual case: nobody else has written since
         self._prepare_anew()
@@ -161,7 +161,7 @@ class Appender:
         if log.active.sealed or log.active.size() != log.active.end:
             log.follow()
             self._require_whole()
-        if os.fstat(log.active.fd).st_nlink == 0:
+        if not self._is_in_place(os.fstat(log.active.fd)):
             raise _replaced(self._layout)
         if self._checked_segment != log.active.number:
             self._check_active()
@@ -179,6 +179,15 @@ class Appender:
             self._open_successor()
         elif active.end >= self._seal_at:
             self._seal()
+
+    def _is_in_place(self, seen: os.stat_result) -> bool:
+        """Whether the active segment, seen through its open file, still is what the store has under
+        its name. A repair may have set it aside, and not come to sealing it. Where the whole
+        directory was moved, it went along."""
+        try:
+            return os.path.samestat(seen, self._log.active.path.stat())
+        except FileNotFoundError:
+            return bool(seen.st_nlink) and not self._layout.root.exists()
 
     def _require_whole(self) -> None:
         refusal = self._log.refusal

@@ -113,7 +113,7 @@ class IndexCache:
         return many and self._store_run(segment)
 
     def _store_run(self, segment: Segment) -> bool:
-        if self._gave_up or not segment.fresh_batches or not self._layout.cache.is_dir():
+        if self._gave_up or not segment.fresh_batches:
             return False
         merge, fresh = 0, len(segment.fresh)
         for index in reversed(segment.indexes):
@@ -127,6 +127,7 @@ class IndexCache:
             return False
         replaced = [index.cover for index in segment.indexes[len(segment.indexes) - merge :]]
         path = self._run_path(segment.number, cover.first, cover.last)
+        self._layout.remake_cache(self._disk)
         if not self._disk.write_cache(path, data):
             self._gave_up = True  # nothing can be written there: not to be tried at every look
             return False

@@ -30,10 +30,7 @@ def verifies_at(segment: Segment, offset: int) -> bool:
 
 def ends_sealed(segment: Segment) -> bool:
     """Whether the last batch in the file says that writing goes on in another one."""
-    try:
-        return bool(segment.batch_before(segment.size()).header.flags & fmt.SEAL)
-    except Corrupt:
-        return False
+    return segment.is_sealed_before(segment.size())
 
 
 def shorter(segment: Segment, offset: int, end: int) -> Corrupt:

@@ -44,7 +44,9 @@ def _manifest(layout: Layout, log: Log) -> Sign:
     left = [*layout.leftovers(), *trash.unfinished(layout)]
     if strays or left:
         return Sign(True, "files of a process that was cut off; the next save removes them")
-    return Sign(True, f"format and manifest are in order ({len(log.segments)} segments)")
+    number = len(log.segments)
+    segments = "1 segment" if number == 1 else f"{number} segments"
+    return Sign(True, f"format and manifest are in order ({segments})")
 
 
 def _tail(log: Log) -> Sign:
@@ -66,7 +68,7 @@ def _room(layout: Layout, disk: Disk) -> Sign:
     if free < max(held, 64 << 20):
         text = f"{free >> 20} MiB are free on this disk, and the store takes {held >> 20}"
         return Sign(False, text, "make room: a collection needs as much again for a moment")
-    return Sign(True, f"the store takes {held >> 20} MiB, {free >> 20} MiB are free")
+    return Sign(True, f"the store takes {held / 2**20:.1f} MiB, {free >> 20} MiB are free")
 
 
 def _modes(root: Path) -> Sign:

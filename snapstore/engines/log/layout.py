@@ -19,6 +19,7 @@ the directory), so one that does not verify was damaged later.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from blake3 import blake3
 
 from snapstore.disk import TEMP_SUFFIX, Disk
 from snapstore.engines.log.batch import Header
-from snapstore.errors import Corrupt, Refused, UnsupportedFormat
+from snapstore.errors import Corrupt, DiskError, Refused, UnsupportedFormat
 from snapstore.plainfile import read_plain
 
 FORMAT_LINE = b"snapstore 1 blake3\n"
@@ -177,6 +178,12 @@ class Layout:
         # One who was killed while making these may not have come to syncing their names.
         for path in (self.root.parent, self.root):
             disk.sync_dir(path)
+
+    def remake_cache(self, disk: Disk) -> None:
+        """Make cache/ again, which anybody may remove at any time, where that can be done."""
+        if not self.cache.is_dir() and self.root.is_dir():
+            with contextlib.suppress(DiskError):
+                disk.make_dir(self.cache)
 
 
 def _is_ours(name: str) -> bool:

@@ -122,6 +122,7 @@ class Log:
         """Take in what other processes have appended since the last look."""
         self._take_in()
         if self.active.sealed:
+            self._tail = None  # what was judged was the seal while it was being written
             self._follow_to_successor()
         elif self._tail_is_damage() and self._take_in():
             self.follow()  # it was being written while it was judged

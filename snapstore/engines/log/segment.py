@@ -343,7 +343,15 @@ class Segment:
         self.indexes.append(index)
         self.end = self.fresh_from = cover.last
         self.next_number, self.digest = cover.number, cover.digest
+        self.sealed = self.is_sealed_before(cover.last)
         return True
+
+    def is_sealed_before(self, end: int) -> bool:
+        """Whether the batch that ends there says that writing goes on in another segment."""
+        try:
+            return bool(self.batch_before(end).header.flags & fmt.SEAL)
+        except (Corrupt, UnsupportedFormat):
+            return False
 
     def fresh_index(self, merge: int = 0) -> tuple[Cover, bytes]:
         """The bytes of an index of the fresh batches, with the last ``merge`` indexes merged in."""

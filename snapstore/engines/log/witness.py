@@ -47,7 +47,7 @@ class Witness:
         """Remember that the active segment, as the file is now, is whole and durable to its end."""
         seen = os.fstat(segment.fd)  # once: others may write at any moment
         if segment.end == segment.durable_end == seen.st_size:
-            self._disk.write_cache(self._layout.checked, self._stamp(segment.number, seen))
+            self._write(self._layout.checked, self._stamp(segment.number, seen))
 
     def was_checked(self, segment: Segment) -> bool:
         """Whether nothing has touched the active segment since a process made sure of it."""
@@ -82,7 +82,7 @@ class Witness:
         known = self.damage()
         if (number, offset) not in known and len(known) < _MOST:
             lines = (f"{n} {at}\n" for n, at in (*known, (number, offset)))
-            self._disk.write_cache(self._layout.known_damage, "".join(lines).encode())
+            self._write(self._layout.known_damage, "".join(lines).encode())
 
     def damage(self) -> list[tuple[int, int]]:
         """The places that are remembered: (number of the segment, offset)."""
@@ -97,6 +97,10 @@ class Witness:
         """The log begins anew, and what was known of it counts no more."""
         self._disk.remove(self._layout.checked)
         self.forget_damage()
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._layout.remake_cache(self._disk)
+        self._disk.write_cache(path, data)
 
 
 def _read(path: Path) -> bytes:

@@ -30,9 +30,6 @@ from snapstore.errors import InvalidInput, StoreNotFound
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-SCHEMES = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://")
-"""What the address of an object store begins with."""
-
 PAUSE = timedelta(milliseconds=100)
 RETRIES: Any = {
     "max_retries": 8,
@@ -75,10 +72,6 @@ class Bucket:
         of its client: ``allow_http``, ``timeout``, ``connect_timeout``. Raises InvalidInput for an
         address that is none.
         """
-        if not url.startswith(SCHEMES):
-            raise InvalidInput(
-                f"{url} is no address of a store", hint=f"it begins with {', '.join(SCHEMES)}"
-            )
         config: Any = dict(options or {})
         client: Any = {name: config.pop(name) for name in _OF_CLIENT if name in config}
         if config.get("endpoint", "").startswith("http://"):

@@ -6,9 +6,11 @@
        packs. Whoever knew the ref as it was before is overtaken by it: a save that merged what is
        to go is refused and taken back, and made again from the new packs
     4. look again: when a ref has come to need one of the old packs since, start over
-    5. delete the old packs, and the records before the first that counts; write those again that
-       repeat one of the objects. Before and after, note in format.json that this took place: each
-       machine then forgets, when it opens the store the next time, what it has cached of it
+    5. delete the old packs, and the records before the first that counts. The numbers of young ones
+       stay taken: who knows the ref from before would else make one of these moves anew, behind
+       those that count, and be told that it was saved. Write those again that repeat one of
+       the objects. Before and after, note in format.json that this took place: each machine then
+       forgets, when it opens the store the next time, what it has cached of it
 
 Nothing is deleted before every ref can do without it, so who dies on the way has lost nothing, and
 doing it again does the rest. A pack that no record has ever named may belong to a save that is
@@ -22,21 +24,23 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from snapstore.engine import AGAIN, Obj
 from snapstore.engines.objectstore import format, packs, stored
 from snapstore.engines.objectstore.client import Bucket
+from snapstore.engines.objectstore.failures import Absent
 from snapstore.engines.objectstore.layout import log_prefix, pack_key, record_key, record_place
 from snapstore.engines.objectstore.layout import ref_dir as directory_of
 from snapstore.engines.objectstore.packs import Ref
-from snapstore.engines.objectstore.records import Record
+from snapstore.engines.objectstore.records import Record, decode, in_place_of
 from snapstore.engines.objectstore.reflog import Overtaken, RefLog
 from snapstore.engines.objectstore.shelf import Shelf
 from snapstore.engines.objectstore.stored import Listing
-from snapstore.errors import RefMoved, Refused, Unreachable
+from snapstore.errors import Corrupt, RefMoved, Refused, Unreachable
 
 _AT_ONCE = 4
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Discarding:
@@ -162,9 +166,33 @@ class Discarding:
     def _drop_records(self, before: Mapping[str, int]) -> None:
         for ref, first in before.items():
             directory = directory_of(ref)
-            places = (record_place(f.key) for f in self._bucket.every(log_prefix(directory)))
-            old = [place[1] for place in places if place is not None and place[1] < first]
-            self._bucket.delete(record_key(directory, gen) for gen in old)
+            found = [
+                (place[1], entry.modified)
+                for entry in self._bucket.every(log_prefix(directory))
+                if (place := record_place(entry.key))
+            ]
+            # What a handle knows of a ref counts for half the grace time, and its save takes at
+            # most as long again.
+            since = max((modified for _, modified in found), default=_LONG_AGO) - 2 * self._settled
+            places = [(ref, gen) for gen, modified in found if gen < first and modified > since]
+            list(self._workers.map(self._blank, places))
+            self._bucket.delete(
+                record_key(directory, gen)
+                for gen, modified in found
+                if gen < first and modified <= since
+            )
+
+    def _blank(self, place: tuple[str, int]) -> None:
+        ref, gen = place
+        key = record_key(directory_of(ref), gen)
+        try:
+            if decode(self._bucket.get(key), key).dropped:
+                return
+        except Absent:
+            return
+        except Corrupt:
+            pass
+        self._bucket.put(key, in_place_of(ref, gen).encode())
 
     def _mend_records(
         self, record: Record, before: Mapping[str, int], doomed: frozenset[bytes]

@@ -8,6 +8,7 @@ it by naming the packs of a record that reaches it: those reach, by the same rul
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,7 +18,7 @@ from snapstore.engine import Kind, Obj
 from snapstore.engines.objectstore.packs import Pack, Ref
 from snapstore.engines.objectstore.records import Record
 from snapstore.engines.objectstore.reflog import RefLog
-from snapstore.engines.objectstore.shelf import Shelf
+from snapstore.engines.objectstore.shelf import Gone, Shelf
 from snapstore.errors import Corrupt, ObjectMissing, Unreachable
 from snapstore.ids import SIZE
 
@@ -71,6 +72,17 @@ class Lookup:
 
     def read(self, wanted: Sequence[bytes]) -> list[Obj]:
         """These objects, in this order. Raises ObjectMissing or Corrupt."""
+        lost: set[bytes] = set()
+        while True:
+            try:
+                return self._read(wanted)
+            except Gone as gone:  # what it held is in another pack, unless it was dropped for good
+                if gone.pack_id in lost:
+                    raise
+                lost.add(gone.pack_id)
+                self._shelf.lose(gone.pack_id)
+
+    def _read(self, wanted: Sequence[bytes]) -> list[Obj]:
         inline = {i: o for i in set(wanted) if (o := self._log.inline(i)) is not None}
         held = self.locate(i for i in wanted if i not in inline)
         for object_id in wanted:
@@ -83,7 +95,10 @@ class Lookup:
     def read_one(self, wanted: bytes) -> Obj:
         """One object; the quick way to one at hand."""
         pack = self._shelf.holder(wanted)
-        return pack.read(wanted) if pack is not None else self.read([wanted])[0]
+        if pack is not None:
+            with contextlib.suppress(Gone):
+                return pack.read(wanted)
+        return self.read([wanted])[0]
 
     def contains(self, object_id: bytes) -> bool:
         """Whether an object is in a pack that a ref needs, or that this handle has uploaded."""
@@ -132,12 +147,15 @@ class Lookup:
         """Packs to open, those first that are most likely to hold what is looked for."""
         for record in self._log.seen():
             refs = self._shelf.unopened(record.packs)
+            # Another thread may have opened a pack since it was looked for in the open ones.
+            yield [ref for ref in record.packs if ref not in refs]
             yield refs[-_NEWEST:]
             yield refs[:-_NEWEST]
         yield self.loose()
-        if exactly or time.monotonic() - self._searched > _SEARCH_AGAIN:
-            self._searched = time.monotonic()
+        begun = time.monotonic()
+        if exactly or begun - self._searched > _SEARCH_AGAIN:
             yield from _groups(self.all_packs())
+            self._searched = begun  # not earlier: another thread must not take it for done
 
     def ids_in(self, refs: Iterable[Ref]) -> set[bytes]:
         """The ids of the objects in these packs."""
@@ -250,15 +268,16 @@ class Lookup:
                 continue
             if self.holds(refs, object_id):
                 continue
-            if holder.ref.id in self._loose:
-                refs[holder.ref.id] = self._still_safe(holder.ref)
+            uploaded = self._loose.get(holder.ref.id)
+            if uploaded is not None:
+                refs[holder.ref.id] = self._still_safe(*uploaded)
                 linked = self._outside(refs, self._links(holder.all()))
                 held |= self.locate(linked)
                 missing |= linked
                 continue
             reaching = self._reaching(holder)
             if reaching is None:  # merged or collected since this handle opened it
-                self._shelf.forget(holder)
+                self._shelf.forget(holder.ref.id)
                 held = self.locate([object_id, *missing])
                 if object_id not in held:
                     raise _collected()
@@ -269,10 +288,11 @@ class Lookup:
     def _known_nowhere(self, wanted: Iterable[bytes]) -> set[bytes]:
         """What was looked for in vain a moment ago: what a move names need not be an object."""
         recent = time.monotonic() - _LOOK_AGAIN
-        return {i for i in wanted if self._nowhere.get(i, recent) > recent and not self.at_hand(i)}
+        nowhere = {i for i in wanted if self._nowhere.get(i, recent) > recent}
+        return {i for i in nowhere if not (self._shelf.holder(i) or self._log.inline(i))}
 
-    def _still_safe(self, ref: Ref) -> Ref:
-        if not 0 <= time.time() - self._loose[ref.id][1] < self._loose_for:
+    def _still_safe(self, ref: Ref, uploaded: float) -> Ref:
+        if not 0 <= time.time() - uploaded < self._loose_for:
             raise Unreachable(
                 "objects were uploaded too long ago to be counted on",
                 hint="open the store again and repeat: they are uploaded once more",

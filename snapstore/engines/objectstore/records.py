@@ -21,6 +21,7 @@ nothing but a record.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,8 @@ from snapstore.engines.log.batch import MOVE, Batch, Writer
 from snapstore.engines.log.records import encode_move, moves_in
 from snapstore.engines.objectstore.packs import Ref
 from snapstore.errors import Corrupt
+
+_DROPPED = "dropped"
 
 INLINE = 1 << 10
 """Most bytes of structure that a record repeats."""
@@ -59,6 +62,11 @@ class Record:
         that a new ref of this name goes on from, and nothing to undo."""
         move = self.move
         return move.new is None and move.base == 0 and move.gen > 1 and not self.packs
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it only stands in the place of one that was dropped for good."""
+        return self.move.op == _DROPPED
 
     @property
     def begins_anew(self) -> bool:
@@ -101,6 +109,11 @@ def decode(data: bytes, key: str) -> Record:
     inline = tuple(opened.object(slot) for slot in range(opened.objects))
     origin = moves[1] if len(moves) == 2 else None
     return Record(moves[0], refs, txn, writer, written, inline, origin)
+
+
+def in_place_of(ref: str, gen: int) -> Record:
+    """What is left of a move that was dropped for good: its number stays taken."""
+    return Record(Move(ref, gen, None, _DROPPED, 0), (), secrets.token_bytes(16), "", 0)
 
 
 def _is_pack(ref: Ref) -> bool:

@@ -154,7 +154,7 @@ class RefLog:
         if origin is not None and origin.gen == gen:
             return origin
         record = self._read_or_none((directory, gen))
-        return record.move if record else None
+        return record.move if record and not record.dropped else None
 
     def _read(self, directory: str, gen: int) -> Record:
         """Raises Absent or Corrupt."""
@@ -239,9 +239,10 @@ class RefLog:
         while gen > 0:
             stride = min(4 * stride, _AT_ONCE, gen)
             found = self._gather((directory, gen - n) for n in range(stride))
-            if not found:
+            kept = [record for record in found if not record.dropped]
+            if not kept:
                 return
-            yield from found
+            yield from kept
             gen -= stride
 
     # --- moving a ref ---------------------------------------------------------------------------

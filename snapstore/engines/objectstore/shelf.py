@@ -37,6 +37,15 @@ class Opened(NamedTuple):
     damaged: list[Corrupt]
 
 
+class Gone(Corrupt):
+    """An open pack of which more is wanted is not in the bucket any more: since it was opened, what
+    it held was merged into others and the pack collected, or dropped for good."""
+
+    def __init__(self, ref: Ref) -> None:
+        super().__init__(_damage("it is not there any more"), path=pack_key(ref.id))
+        self.pack_id = ref.id
+
+
 class Shelf:
     """Open packs. Several threads may use it."""
 
@@ -139,7 +148,7 @@ class Shelf:
         try:
             data = self._bucket.get_range(pack_key(ref.id), start, end)
         except Absent:
-            raise _damaged(ref, "it is not there any more") from None
+            raise Gone(ref) from None
         if len(data) != end - start:
             raise _damaged(ref, "it is cut short")
         return data
@@ -181,11 +190,19 @@ class Shelf:
             if self._where.get(object_id) is pack:
                 del self._where[object_id]
 
-    def forget(self, pack: Pack) -> None:
+    def forget(self, pack_id: bytes) -> None:
         """Close a pack: what it holds is to be looked up elsewhere from now on."""
         with self._mutex:
-            if self._open.pop(pack.ref.id, None) is not None:
+            # Another thread may have opened it anew since.
+            pack = self._open.pop(pack_id, None)
+            if pack is not None:
                 self._close(pack)
+
+    def lose(self, pack_id: bytes) -> None:
+        """Forget a pack that is not in the bucket any more, and its front in the cache."""
+        self.forget(pack_id)
+        if self._cache is not None:
+            self._cache.drop(pack_id.hex() + _FRONT)
 
     def close(self) -> None:
         """Close all packs."""
@@ -205,7 +222,7 @@ class Shelf:
     def read_all(self, wanted: Sequence[tuple[Pack, bytes]]) -> list[Obj]:
         """Objects of open packs, in this order; what has to be fetched is fetched side by side.
 
-        Raises Corrupt.
+        Raises Corrupt, and Gone when a pack cannot be fetched any more.
         """
         by_pack: dict[bytes, tuple[Pack, list[bytes]]] = {}
         for pack, object_id in wanted:
@@ -230,10 +247,14 @@ class Shelf:
             if 2 * (end - start) > pack.ref.size - pack.ref.front:
                 return self._whole(pack.ref)
         except Absent:
-            raise _damaged(pack.ref, "it is not there any more") from None
+            raise Gone(pack.ref) from None
         pack.hold(start, self._part(pack.ref, start, end))
         return pack
 
 
 def _damaged(ref: Ref, what: str) -> Corrupt:
-    return Corrupt(f"a pack is damaged: {what}", path=pack_key(ref.id))
+    return Corrupt(_damage(what), path=pack_key(ref.id))
+
+
+def _damage(what: str) -> str:
+    return f"a pack is damaged: {what}"

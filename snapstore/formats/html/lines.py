@@ -66,11 +66,17 @@ def _named(store: Store, tip: Move) -> Named:
 
 
 def _left_behind(store: Store) -> Iterator[bytes]:
-    """Where sessions stood when they were moved away, newest first; many are no line's end."""
+    """Where sessions stood when they were moved away, newest first; many are no line's end.
+
+    Not the question of a turn that was then completed: that one holds it, and has its number.
+    """
+    completed: set[tuple[str, int]] = set()
     for move in refs.moves_around_damage(store.engine, lambda error: None):
         if not move.ref.startswith(refs.SESSIONS):
             continue
-        if move.new is not None:
+        if move.op == "save" and move.base != move.gen - 1:  # undo passes over the move before
+            completed.add((move.ref, move.gen - 1))
+        if move.new is not None and (move.ref, move.gen) not in completed:
             yield move.new
         if LAYOUT in move.info:
             yield from _beside(store, move.info[LAYOUT])

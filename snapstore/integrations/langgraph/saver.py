@@ -30,7 +30,7 @@ from snapstore.integrations.langgraph.sqlite_file import import_sqlite
 from snapstore.integrations.langgraph.threads import Given, Threads
 from snapstore.integrations.langgraph.turns import Key, Place
 from snapstore.integrations.opening import Opened
-from snapstore.store import Store
+from snapstore.store import Store, given_store
 
 _VALUES = "channel_values"
 _COUNTERS = "counters_since_delta_snapshot"
@@ -48,7 +48,7 @@ class SnapstoreSaver(BaseCheckpointSaver[str]):
     def __init__(self, store: Store, *, serde: SerializerProtocol | None = None) -> None:
         """A saver on a store that is open, and stays the caller's to close."""
         super().__init__(serde=serde)
-        self.store = store
+        self.store = given_store(store)
         # Copies that with_allowlist makes share it.
         self._threads = Threads(store)
 
