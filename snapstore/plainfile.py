@@ -10,13 +10,14 @@ import os
 import stat
 from pathlib import Path
 
-from snapstore.errors import Corrupt
+from snapstore.errors import Corrupt, DiskError
 
 _PIECE = 1 << 20
 
 
 def open_plain(path: Path, *, writable: bool = False) -> int:
-    """A descriptor of an existing file. Raises Corrupt for what is no plain file, else OSError."""
+    """A descriptor of an existing file. Raises Corrupt for what is no plain file, DiskError for one
+    that this user may not open, else OSError."""
     flags = os.O_RDWR if writable else os.O_RDONLY
     for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # each where it is known
         flags |= getattr(os, name, 0)
@@ -25,6 +26,8 @@ def open_plain(path: Path, *, writable: bool = False) -> int:
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.ENXIO):
             raise _no_file(path) from error
+        if isinstance(error, PermissionError):
+            raise DiskError(f"opening {path} failed: {error.strerror}", error.errno) from error
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -52,26 +52,28 @@ def turn(snapshot: Snapshot, at: Names) -> dict[str, Any]:
 
 def pending(snapshot: Snapshot | None) -> list[dict[str, Any]]:
     """The tool calls of a turn that have no result yet."""
-    if snapshot is None:
-        return []
+    return _pending(snapshot.history) if snapshot is not None else []
+
+
+def _pending(messages: Iterable[Any]) -> list[dict[str, Any]]:
     return [
-        {"id": call.id, "name": call.name, "index": call.index}
-        for call in pairs.pending(snapshot.history)
+        {"id": call.id, "name": call.name, "index": call.index} for call in pairs.pending(messages)
     ]
 
 
 def whole_turn(snapshot: Snapshot) -> dict[str, Any]:
     """A turn with all that it holds."""
+    messages = list(snapshot.history)
     return {
         "id": snapshot.id,
         "turn": snapshot.turn,
         "parent": snapshot.parent,
         "label": snapshot.label,
         "time": time(snapshot.time),
-        "messages": list(snapshot.history),
+        "messages": messages,
         "scratchpad": dict(snapshot.scratchpad),
         "files": files(snapshot),
-        "pending_tool_calls": pending(snapshot),
+        "pending_tool_calls": _pending(messages),
         "meta": dict(snapshot.meta),
     }
 

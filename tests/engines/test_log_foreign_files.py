@@ -96,6 +96,23 @@ def test_the_lock_may_be_anything_that_can_be_locked(
     engine.close()
 
 
+@pytest.mark.parametrize("name", ["FORMAT", "MANIFEST", "log/00000002.seg"])
+def test_what_another_user_made_his_own_is_told(
+    store: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.open
+
+    def closed(path: str | Path, *args: int) -> int:
+        if Path(path) == store / name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return whole(path, *args)
+
+    monkeypatch.setattr(os, "open", closed)
+    with pytest.raises(DiskError, match=f"opening .*{name} failed: Permission denied") as told:
+        LogEngine(store).tip("a")
+    assert told.value.errno == errno.EACCES
+
+
 def test_a_plain_file_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(os.urandom(3 << 20))
