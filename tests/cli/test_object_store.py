@@ -60,6 +60,8 @@ def test_takes_a_text_out_of_every_turn(away: Shell, server: s3.Server) -> None:
         shown = away.ok("show", name, "--json").json
         assert (shown["turn"], shown["messages"][-1]["content"]) == (10, "use [purged]")
     assert away.ok("purge", "--match", "the-leaked-key-42", "--json").json["sessions"] == []
+    told = [move["op"] for move in away.ok("op", "log", "-s", "a", "--json").json["moves"]]
+    assert told == ["purge"]
     assert away.ok("verify", "--json").json["ok"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from snapstore import ObjectMissing, SnapstoreError, Store, refs
-from snapstore.engine import Move
+from snapstore.engine import AGAIN, Move
 from snapstore.times import moment
 from snapstore_cli import documents
 from snapstore_cli.command import Group
@@ -68,6 +68,8 @@ class _Steps:
     def of(self, session: str | None) -> Iterator[Step]:
         """Those of one session, or of every ref."""
         for move in refs.moves_around_damage(self._store.engine, self.met.append):
+            if AGAIN in move.info:
+                continue  # an engine repeated the move before it
             if session is None or move.ref == refs.SESSIONS + session:
                 yield Step(move, self._before(move), self._end(move))
 
