@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
 from stores import ENGINES, Place, place_on
 
 from snapstore import Store
+
+
+def pytest_configure() -> None:
+    """A shell that starts the run in the background has it ignore Ctrl-C, and so would all that the
+    tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", params=ENGINES)
