@@ -27,7 +27,7 @@ from snapstore.plainfile import open_plain
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - not on Windows, where a store can be read and not locked
+except ImportError:  # on Windows a store can be read and not locked
     fcntl = None  # type: ignore[assignment]
 
 TEMP_SUFFIX = ".tmp"
@@ -68,7 +68,7 @@ class Disk:
         """Make what was written durable. A failure is final: the kernel may have dropped the pages,
         so a second try that succeeds proves nothing and must not be made on this descriptor."""
         try:
-            if sys.platform == "darwin":  # pragma: no cover
+            if sys.platform == "darwin":
                 fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             else:
                 os.fdatasync(fd)
@@ -285,7 +285,7 @@ class Disk:
             flags = how | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             fd = os.open(name, flags, dir_fd=folder)
             try:
-                if by_path is None:  # pragma: no cover
+                if by_path is None:
                     os.fchmod(fd, mode)
                 else:
                     Path(f"/proc/self/fd/{fd}").chmod(mode)

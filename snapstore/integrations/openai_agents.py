@@ -38,7 +38,7 @@ try:
     # What the SDK compacts a session by. It is not public: without it, sessions are not compacted
     # by themselves.
     from agents.memory.session import _CompactionSnapshot
-except ImportError:  # pragma: no cover
+except ImportError:
     _CompactionSnapshot = None  # type: ignore[assignment, misc]
 
 if TYPE_CHECKING:

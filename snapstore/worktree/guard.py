@@ -42,7 +42,7 @@ def refuse_too_much(root: Path, home: Path | None = None) -> None:
 
 
 def _account_home() -> Path | None:
-    if sys.platform == "win32":  # pragma: no cover
+    if sys.platform == "win32":
         return None
     import pwd
 
