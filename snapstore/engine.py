@@ -17,8 +17,8 @@ The contract
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from snapstore.errors import Corrupt, RefMoved
 
@@ -182,6 +182,25 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give everything back. Closing twice is allowed; any other use afterwards is an error."""
+
+
+@runtime_checkable
+class Discarding(Protocol):
+    """An engine that can let go of what nothing is to reach any more."""
+
+    def discard(
+        self,
+        objects: Collection[bytes],
+        before: Mapping[str, int],
+        tips: Mapping[str, int] | None = None,
+    ) -> int:
+        """Drop these objects, and of each ref here the moves before the given one, for good.
+
+        No byte of them is left in any file when it returns. How many of the objects there were
+        comes back; one that is not there is passed over. Nothing that stays refers to them, as
+        long as no ref has moved since: with tips, the gen of the last move of every ref, that is
+        made sure of while nobody else can write. Raises RefMoved.
+        """
 
 
 def check_update(update: Update, tip: Move | None) -> Move:

@@ -118,7 +118,7 @@ class MemoryEngine:
         before: Mapping[str, int],
         tips: Mapping[str, int] | None = None,
     ) -> int:
-        """See ``snapstore.maintenance.purge.Discarding``."""
+        """See ``snapstore.engine.Discarding``."""
         with self._mutex:
             self._usable()
             if tips is not None:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from snapstore.engine import Engine, Progress
+from snapstore.engine import Discarding, Engine, Progress
 from snapstore.errors import InvalidInput
 from snapstore.maintenance.mark import Mark
-from snapstore.maintenance.purge import Discarding
 
 if TYPE_CHECKING:
     from snapstore.engines.log.selection import Dropped, Selection

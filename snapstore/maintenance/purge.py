@@ -20,11 +20,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from snapstore import refs
 from snapstore.chunks import pieces_of
-from snapstore.engine import Kind, Move, Update
+from snapstore.engine import Discarding, Kind, Move, Update
 from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused, SnapstoreError
 from snapstore.maintenance.astray import astray
 from snapstore.maintenance.reach import Reach
@@ -41,25 +41,6 @@ _PURGED = "purged"
 """In the info of a purge's moves: at (when it took place), what was changed, and whether there is
 more: the ref comes to stand where it stood only with a later move."""
 _MORE = "more"
-
-
-@runtime_checkable
-class Discarding(Protocol):
-    """An engine that can let go of what nothing is to reach any more."""
-
-    def discard(
-        self,
-        objects: Collection[bytes],
-        before: Mapping[str, int],
-        tips: Mapping[str, int] | None = None,
-    ) -> int:
-        """Drop these objects, and of each ref here the moves before the given one, for good.
-
-        No byte of them is left in any file when it returns. How many of the objects there were
-        comes back; one that is not there is passed over. Nothing that stays refers to them, as
-        long as no ref has moved since: with tips, the gen of the last move of every ref, that is
-        made sure of while nobody else can write. Raises RefMoved.
-        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,9 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Collection, Mapping
 from typing import Protocol, runtime_checkable
 
-from snapstore.engine import Engine, Kind, Move, Obj, Update
+from snapstore.engine import Discarding, Engine, Kind, Move, Obj, Update
 from snapstore.errors import RefMoved, SnapstoreError
 from snapstore.ids import object_id
 from snapstore.tasks.lease import Holder, Lease
@@ -46,19 +45,11 @@ _HELD = Obj(object_id(b"lease"), Kind.CONTENT, b"lease")
 
 
 @runtime_checkable
-class Shared(Engine, Protocol):
+class Shared(Engine, Discarding, Protocol):
     """An engine whose store several machines may use."""
 
     lease_time: float
     """Seconds that a lease lasts without being renewed."""
-
-    def discard(
-        self,
-        objects: Collection[bytes],
-        before: Mapping[str, int],
-        tips: Mapping[str, int] | None = None,
-    ) -> int:
-        """Drop, of each ref here, the moves before the given one."""
 
 
 class HostLeases:

@@ -26,9 +26,10 @@ from snapstore import (
     formats,
     refs,
 )
+from snapstore.engine import Discarding
 from snapstore.engines.memory import MemoryEngine
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
-from snapstore.maintenance.purge import Discarding, purge
+from snapstore.maintenance.purge import purge
 from snapstore.maintenance.unwanted import Unwanted
 from snapstore.model.layout import LAYOUT
 from snapstore.model.maps import Inline, Link

@@ -329,7 +329,7 @@ class LogEngine:
         before: Mapping[str, int],
         tips: Mapping[str, int] | None = None,
     ) -> int:
-        """See ``snapstore.maintenance.purge.Discarding``."""
+        """See ``snapstore.engine.Discarding``."""
         with self._mutex:
             self._look()
         if not self.exists():

@@ -68,7 +68,7 @@ class Discarding:
     def run(
         self, doomed: Collection[bytes], before: Mapping[str, int], tips: Mapping[str, int] | None
     ) -> int:
-        """See ``snapstore.maintenance.purge.Discarding``. A ref that has moved matters only if it
+        """See ``snapstore.engine.Discarding``. A ref that has moved matters only if it
         needs a pack with one of the objects. Raises Refused when packs had to be left."""
         gone = frozenset(doomed)
         listed = stored.listing(self._bucket) if gone else Listing({}, {})

@@ -346,7 +346,7 @@ class ObjectStoreEngine:
         before: Mapping[str, int],
         tips: Mapping[str, int] | None = None,
     ) -> int:
-        """See ``snapstore.maintenance.purge.Discarding``, and discard for others who are saving.
+        """See ``snapstore.engine.Discarding``, and discard for others who are saving.
 
         What this machine keeps of the store is forgotten at once, what others keep when they open
         it the next time.
