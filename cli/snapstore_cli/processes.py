@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -86,16 +88,44 @@ def signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> No
         os.killpg(process.pid, number)
 
 
+def poll(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit status of a program, None while it runs.
+
+    Popen's own ``poll`` and ``wait`` take a lock that Ctrl-C at the wrong moment leaves locked for
+    good, and whoever then waits for the end of the program waits for ever.
+    """
+    if process.returncode is None:
+        try:
+            pid, status = os.waitpid(process.pid, os.WNOHANG)
+        except ChildProcessError:  # Ctrl-C came when its status was just read
+            process.returncode = 0
+        else:
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode
+
+
+def wait(process: subprocess.Popen[bytes], patience: float = math.inf) -> bool:
+    """Wait so many seconds for the end of a program; whether it has ended."""
+    deadline = time.monotonic() + patience
+    pause = 0.0005
+    while poll(process) is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, 0.05)
+    return True
+
+
 def end(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
     """End a program and all that it started: first politely, then for good."""
     signal_group(process, signal.SIGTERM)
     try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        pass
+        wait(process, grace)
     finally:
         signal_group(process, signal.SIGKILL)
-        process.wait()
+        wait(process)
 
 
 def ending(status: int) -> str:

@@ -152,12 +152,16 @@ class FileLeases:
         lock, note = self._files(task)
         self._disk.make_dir(self._folder)
         fd = self._disk.open_lock(lock)
-        if not self._disk.try_lock(fd):
-            os.close(fd)
-            return None
-        held = {"task": task, **asdict(Holder.here())}
-        self._disk.write_cache(note, json.dumps(held).encode())
-        return _FileLease(self._disk, fd, note)
+        lease = None
+        try:
+            if self._disk.try_lock(fd):
+                held = {"task": task, **asdict(Holder.here())}
+                self._disk.write_cache(note, json.dumps(held).encode())
+                lease = _FileLease(self._disk, fd, note)
+        finally:  # nobody would give back what Ctrl-C kept from being returned
+            if lease is None:
+                os.close(fd)
+        return lease
 
     def holder(self, task: str) -> Holder | None:
         """See ``Leases.holder``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -36,10 +37,21 @@ def start(shell: Shell, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*COMMAND, "chat", *words],
         cwd=shell.folder,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+def wait_for_end(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a chat; one that does not end is made to tell where it stands."""
+    try:
+        process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        raise AssertionError(process.communicate(timeout=60)[1].decode()) from None
+    return process.returncode
 
 
 def wait_for(path: Path) -> None:
@@ -97,8 +109,7 @@ def test_ctrl_c_keeps_what_came_and_marks_it(shell: Shell, agent: str) -> None:
     wait_for(shell.folder / "asked")
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert wait_for_end(process) == 130
     shown = shell.ok("show", "c", "--json").json
     assert shown["messages"] == [
         {"role": "user", "content": "q"},

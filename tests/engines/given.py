@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+
 from snapstore.engine import Engine, Kind, Move, Obj, Update
 from snapstore.ids import object_id
 
@@ -56,3 +58,28 @@ def holds_turn(engine: Engine, text: str) -> bool:
     if not all(engine.contains(o.id) for o in wanted):
         return False
     return engine.read_many([o.id for o in wanted]) == wanted
+
+
+class Keeping:
+    """Keeps everything but some objects; moves stay. Calls back when asked, and when the first of
+    what was committed since is met."""
+
+    def __init__(self, gone: Collection[bytes] = (), asked: Callable[[], None] | None = None):
+        self.gone = set(gone)
+        self.asked = asked or (lambda: None)
+
+    def begin(self) -> None:
+        self.asked()
+
+    def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
+        self.asked()
+        return ()
+
+    def keeps(self, object_id: bytes) -> bool:
+        return object_id not in self.gone
+
+    def becomes(self, move: Move) -> Move | None:
+        return move
+
+    def confirm(self, tips: Sequence[Move]) -> None:
+        """Nothing speaks against it."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from given import content, holds_turn, turn
+from given import Keeping, content, holds_turn, turn
 
+from snapstore.disk import Disk
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout
 from snapstore.errors import Locked
@@ -154,3 +155,33 @@ def test_a_forked_child_that_closes_leaves_its_parent_the_lock(
             other.commit([content(b"meanwhile")])
     finally:
         engine._disk.unlock(engine._appender._lock_fd)
+
+
+class Interrupted(Disk):
+    """Ctrl-C comes when the system has given the lock."""
+
+    armed = False
+
+    def lock(self, fd: int, *, timeout: float) -> None:
+        super().lock(fd, timeout=timeout)
+        if self.armed:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("doing", ["saving", "rewriting", "repairing"])
+def test_ctrl_c_while_the_lock_is_taken_does_not_keep_it(
+    doing: str, root: Path, log_at: Callable[..., LogEngine]
+) -> None:
+    disk = Interrupted()
+    engine, other = log_at(disk=disk), log_at(lock_timeout=0.0)
+    turn(engine, "a", "before")
+    disk.armed = True
+    with pytest.raises(KeyboardInterrupt):
+        if doing == "saving":
+            turn(engine, "a", "interrupted")
+        elif doing == "rewriting":
+            engine.rewrite(Keeping([content(b"message of before").id]), now=0, grace=0)
+        else:
+            engine.salvage(0)
+    turn(other, "a", "after")
+    assert holds_turn(other, "after") and not holds_turn(other, "interrupted")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from damage import QuickDisk, flip, segment_path
-from given import content, head, node, save, snapshot, turn
+from given import Keeping, content, head, node, save, snapshot, turn
 from powerloss import (
     EVERYTHING,
     NOTHING,
@@ -30,31 +30,6 @@ from snapstore.errors import DiskError, Locked, ObjectMissing
 
 NOW = 1_700_000_000_000_000
 DAY = 86_400_000_000
-
-
-class Keeping:
-    """Keeps everything but some objects; moves stay. Calls back when asked, and when the first of
-    what was committed since is met."""
-
-    def __init__(self, gone: Collection[bytes] = (), asked: Callable[[], None] | None = None):
-        self.gone = set(gone)
-        self.asked = asked or (lambda: None)
-
-    def begin(self) -> None:
-        self.asked()
-
-    def meet(self, objects: Sequence[Obj], moves: Sequence[Move]) -> Collection[bytes]:
-        self.asked()
-        return ()
-
-    def keeps(self, object_id: bytes) -> bool:
-        return object_id not in self.gone
-
-    def becomes(self, move: Move) -> Move | None:
-        return move
-
-    def confirm(self, tips: Sequence[Move]) -> None:
-        """Nothing speaks against it."""
 
 
 class Watching(QuickDisk):

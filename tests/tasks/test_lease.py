@@ -17,6 +17,7 @@ from stores import Place
 
 import snapstore
 from snapstore import Locked, Store
+from snapstore.disk import Disk
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.links import links
@@ -96,6 +97,17 @@ def test_a_forked_child_does_not_keep_its_parent_s_lease(tmp_path: Path) -> None
     os.write(tell, b"x")
     os.waitpid(child, 0)
     assert again is not None
+
+
+def test_ctrl_c_while_a_lease_is_taken_does_not_keep_it(tmp_path: Path) -> None:
+    class Interrupted(Disk):
+        def try_lock(self, fd: int) -> bool:
+            assert super().try_lock(fd)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        FileLeases(tmp_path, Interrupted()).take("t")
+    assert FileLeases(tmp_path).take("t") is not None
 
 
 # --- on several hosts ----------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class ProgramAgent:
                 yield from reply.feed(output)
             yield from reply.end()
         finally:
-            if process.poll() is None:
+            if processes.poll(process) is None:
                 processes.end(process)
             process.stdout.close()
         if process.returncode:
@@ -63,7 +63,7 @@ class ProgramAgent:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         left = MOST_OUTPUT
         while True:
-            gone = process.poll() is not None
+            gone = processes.poll(process) is not None
             if select.select([fd], [], [], _LOOK)[0]:
                 data = os.read(fd, _AT_ONCE)
                 if not data:
@@ -75,7 +75,7 @@ class ProgramAgent:
             elif gone:  # something that it started holds on to its output
                 break
             self._refuse_late(deadline)
-        while process.poll() is None:
+        while processes.poll(process) is None:
             self._refuse_late(deadline)
             time.sleep(0.005)
 

@@ -114,7 +114,7 @@ async def _run(
 
 async def _ended(process: Popen[bytes]) -> None:
     pause = 0.001
-    while process.poll() is None:
+    while processes.poll(process) is None:
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.02)
 
@@ -128,7 +128,7 @@ async def _end(process: Popen[bytes]) -> None:
         pass
     finally:
         processes.signal_group(process, signal.SIGKILL)
-        process.wait()
+        processes.wait(process)
 
 
 class _Stream:

@@ -86,22 +86,27 @@ class Appender:
         return self._durable and self._checked_segment == self._log.active.number
 
     def lock(self) -> None:
-        """Take the store's lock."""
+        """Take the store's lock.
+
+        To be called in the ``try`` whose ``finally`` gives it back: when Ctrl-C comes after the
+        system gave the lock, and before this returns, it must not be held on to.
+        """
         if self._lock_fd < 0:
             self._lock_fd = self._disk.open_lock(self._layout.lock)
         self._disk.lock(self._lock_fd, timeout=self._lock_timeout)
 
     def unlock(self) -> None:
-        """Give the store's lock back."""
-        self._disk.unlock(self._lock_fd)
+        """Give the store's lock back, if it is held."""
+        if self._lock_fd >= 0:
+            self._disk.unlock(self._lock_fd)
 
     # --- making a store ---------------------------------------------------------------------------
 
     def create(self) -> None:
         """Make the store, unless another process has made it meanwhile, and open it."""
         self._layout.prepare(self._disk)
-        self.lock()
         try:
+            self.lock()
             if not self._layout.exists():
                 self._log.witness.forget()
                 start = self._start_batch(ZERO_DIGEST, [])
@@ -123,8 +128,8 @@ class Appender:
 
     def commit(self, objects: Sequence[Obj], update: Update | None) -> Move | None:
         """See ``snapstore.engine.Engine.commit``."""
-        self.lock()
         try:
+            self.lock()
             self.prepare()
             move = check_update(update, self._log.tip(update.ref)) if update else None
             if self._log.rewrites:

@@ -220,8 +220,8 @@ class Rewrite:
         """From now on what is committed lies apart from what is to be copied."""
         self._appender.check_beforehand()
         self._log.follow()
-        self._appender.lock()
         try:
+            self._appender.lock()
             self._appender.prepare()
             self._old = list(self._log.segments)
             self._appender.begin_segment()
@@ -321,8 +321,8 @@ class Rewrite:
 
     def _held(self, hold: float, left_alone: set[int]) -> int:
         """Meet what was committed, and swap if that was all of it; how much is left."""
-        self._appender.lock()
         try:
+            self._appender.lock()
             start = time.monotonic()
             knows_all = self._log.follow_until(start + hold / 2)
             if knows_all:

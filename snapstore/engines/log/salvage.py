@@ -90,8 +90,8 @@ class Salvage(Rewrite):
     def run(self) -> bool:
         """Write the new generation; False when nothing is damaged, and nothing was done."""
         with self._alone():
-            self._appender.lock()
             try:
+                self._appender.lock()
                 self._log.load()
                 hurt = {s.number for s in self._log.segments if any(self._damaged(s))}
                 if not hurt and self._log.refusal is None:
