@@ -118,7 +118,6 @@ def _purge(
             if not plans:
                 live = _live(store, moves, histories)
                 doomed = _doomed(store, rewriter, unwanted, live)
-                rewriter.use(stage)
                 return list(touched), engine.discard(doomed, _first_that_count(histories), tips)
             touched |= {plan.tip.ref: None for plan in plans}
             _carry_out(store, plans, stage, rewriter.changed)
@@ -287,13 +286,13 @@ def _doomed(
     Also those that nothing led to before: a save that was cut off, a purge that was.
     """
     with Stage(store.objects) as throw_away:
-        rewriter.use(throw_away)
+        trial = rewriter.trial(throw_away)
         for object_id, kind in store.engine.ids(b"", 0):
             if object_id not in live and kind == Kind.SNAPSHOT:
                 # One whose parts are gone already is of no use to anybody, but no harm either.
                 with contextlib.suppress(ObjectMissing, Corrupt):
-                    rewriter.turn(object_id)
-    doomed = set(rewriter.replaced())
+                    trial.turn(object_id)
+    doomed = set(trial.replaced())
     for object_id, kind in store.engine.ids(b"", 0):
         if object_id not in live and kind in (Kind.CONTENT, Kind.CHUNKED):
             with contextlib.suppress(ObjectMissing, Corrupt):

@@ -62,6 +62,18 @@ class Rewriter:
         by then, or in the stage."""
         self._stage = stage
 
+    def trial(self, stage: Stage) -> Rewriter:
+        """One that knows what this one knows and goes its own way from there, with another stage:
+        for new objects that may never be stored, which this one must not take for there."""
+        other = Rewriter(self._objects, self._unwanted)
+        other.use(stage)
+        other._new = self._new.copy()
+        other._new_values = self._new_values.copy()
+        other._new_bytes = self._new_bytes.copy()
+        other._new_masked = self._new_masked.copy()
+        other._clean_nodes = self._clean_nodes.copy()
+        return other
+
     def replaced(self) -> Iterator[bytes]:
         """Every object that another one stands for now."""
         for known in (self._new, self._new_values, self._new_bytes, self._new_masked):

@@ -89,6 +89,8 @@ _HEAD = struct.Struct("<4sBBIIIII6s")
 _U32 = struct.Struct("<I")
 _TRAIL = struct.Struct("<16sI4s")
 _NOT_SHARED = (1 << 32) - 1
+# A member of an enumeration costs more to use than to count with.
+_CONTENT, _CHUNKED, _NODE, _SNAPSHOT = map(int, Kind)
 HEADER_SIZE = _HEAD.size + _U32.size
 TRAILER_SIZE = _TRAIL.size
 CHAIN_SIZE = 6
@@ -166,10 +168,9 @@ class Batch:
             start += entry >> 2
         self._structure = structure = self._inflate(0)
         self.kinds = kinds = structure[:n]
-        self.contents = kinds.count(Kind.CONTENT)
-        self.chunked = kinds.count(Kind.CHUNKED)
-        self.objects = self.contents + self.chunked
-        self.objects += kinds.count(Kind.NODE) + kinds.count(Kind.SNAPSHOT)
+        self.contents = kinds.count(_CONTENT)
+        self.chunked = kinds.count(_CHUNKED)
+        self.objects = self.contents + self.chunked + kinds.count(_NODE) + kinds.count(_SNAPSHOT)
         for kind in kinds[self.objects :]:
             if kind not in (MOVE, REFS, DICT) and kind < FIRST_SKIPPABLE:
                 raise UnsupportedFormat(f"record kind {kind} is not known (in {self.where[0]})")
@@ -219,6 +220,15 @@ class Batch:
         while at >= 0 and at % 32:
             at = ids.find(object_id, at + 1)
         return at >> 5 if at >= 0 else -1
+
+    def find_structure(self, object_id: bytes, kind: int) -> int:
+        """The slot of an object of this id among those of a kind, NODE or SNAPSHOT, or -1."""
+        slot = self.kinds.find(kind, self.contents + self.chunked)
+        while 0 <= slot < self.objects and self.kinds[slot] == kind:
+            if self.id_at(slot) == object_id:
+                return slot
+            slot += 1
+        return -1
 
     def id_at(self, slot: int) -> bytes:
         """The id of the object in a slot."""

@@ -22,6 +22,7 @@ from snapstore.engines.log.layout import Layout, Manifest
 from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.segment import Segment
 from snapstore.engines.log.tail import Tail, examine
+from snapstore.engines.log.walk import Walk
 from snapstore.engines.log.witness import Durable, Witness
 from snapstore.errors import Corrupt, ObjectMissing
 
@@ -46,6 +47,7 @@ class Log:
         self._tail: Tail | None = None
         self._durable: Durable | None = None
         self._tips: dict[str, Move | None] = {}
+        self._walk = Walk()
 
     @property
     def active(self) -> Segment:
@@ -102,6 +104,7 @@ class Log:
         The old ones are not closed: somebody may be walking them.
         """
         self.segments = []
+        self._walk.forget()
         self.damaged = self.cut_short = self._tail = None
         self._tips.clear()
         self.rewrites += 1
@@ -116,6 +119,7 @@ class Log:
         for segment in self.segments:
             segment.close()
         self.segments = []
+        self._walk.forget()
         self._tips.clear()
 
     def follow(self) -> None:
@@ -260,6 +264,7 @@ class Log:
     def start_over(self) -> None:
         """Believe nothing that is known of the active segment, and read it again."""
         self.active.forget()
+        self._walk.forget()
         self._tips.clear()
         self.follow()
 
@@ -297,6 +302,9 @@ class Log:
         return found
 
     def _locate(self, object_id: bytes) -> tuple[Batch, int] | None:
+        stepped = self._walk.step(object_id)
+        if stepped is not None:
+            return stepped
         met = None
         for segment in reversed(self.segments):
             try:
@@ -305,6 +313,7 @@ class Log:
                 met = error  # an older segment may hold it too
                 continue
             if found is not None:
+                self._walk.found(segment, *found)
                 return found
         if met is not None:
             raise met
@@ -339,11 +348,16 @@ class Log:
             slot = near.find_content(object_id)
             if slot >= 0:
                 return near, slot
-            after = self.active.opened_after(near)
+            after = self._opened_after(near)
             slot = after.find_content(object_id) if after is not None else -1
             if after is not None and slot >= 0:
                 return after, slot
         return self.locate(object_id)
+
+    def _opened_after(self, near: Batch) -> Batch | None:
+        name = near.where[0]
+        segment = next((s for s in reversed(self.segments) if s.name == name), None)
+        return segment.opened_after(near) if segment is not None else None
 
     # --- refs -------------------------------------------------------------------------------------
 
