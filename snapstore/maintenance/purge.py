@@ -18,6 +18,7 @@ any more, so a provider may refuse to go on with such a history.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -77,16 +78,14 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
             hint="pull it into a local store, purge there, and push that to a new place",
         )
     unwanted = Unwanted(text)
-    rewriter = Rewriter(store.objects, unwanted)
     with Stage(store.objects) as stage:
-        rewriter.use(stage)
         if isinstance(engine, Discarding) and apply:
-            touched, dropped = _purge(store, engine, rewriter, unwanted, stage)
+            touched, dropped, changed = _purge(store, engine, unwanted, stage)
         else:
+            rewriter = Rewriter(store.objects, unwanted, stage)
             histories = _histories(store.engine.reflog())
             touched = [plan.tip.ref for plan in _plans(store, rewriter, histories)]
-            dropped = len(set(rewriter.replaced()))
-    changed = rewriter.changed
+            dropped, changed = len(set(rewriter.replaced())), rewriter.changed
     return Purged(
         sessions=tuple(map(refs.described, touched)),
         turns=changed["turns"],
@@ -101,30 +100,47 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
 
 
 def _purge(
-    store: Store, engine: Discarding, rewriter: Rewriter, unwanted: Unwanted, stage: Stage
-) -> tuple[list[str], int]:
-    """The refs that were moved, and how many objects were dropped.
+    store: Store, engine: Discarding, unwanted: Unwanted, stage: Stage
+) -> tuple[list[str], int, Counter[str]]:
+    """The refs that were moved, how many objects were dropped, and how much was changed.
 
     Whoever saves meanwhile may save the text again, or rely on what is about to be dropped. So it
     is begun anew until nothing was left to do and nobody has moved a ref since.
     """
     touched: dict[str, None] = {}
-    for _ in range(_TRIES):
-        tips = {tip.ref: tip.gen for tip in store.engine.tips()}
-        moves = list(store.engine.reflog())
-        histories = _histories(moves)
-        plans = list(_plans(store, rewriter, histories))
-        with contextlib.suppress(RefMoved):
+    rewriter, counted = Rewriter(store.objects, unwanted, stage), Counter[str]()
+    for left in reversed(range(_TRIES)):
+        tips = _gens(store)
+        try:
+            moves = list(store.engine.reflog())
+            histories = _histories(moves)
+            plans = list(_plans(store, rewriter, histories))
             if not plans:
                 live = _live(store, moves, histories)
                 doomed = _doomed(store, rewriter, unwanted, live)
-                return list(touched), engine.discard(doomed, _first_that_count(histories), tips)
+                dropped = engine.discard(doomed, _first_that_count(histories), tips)
+                return list(touched), dropped, counted | rewriter.changed
             touched |= {plan.tip.ref: None for plan in plans}
-            _carry_out(store, plans, stage, rewriter.changed)
+            _carry_out(store, plans, stage, counted | rewriter.changed)
+        except RefMoved:
+            pass
+        except ObjectMissing:
+            # A purge of another text may have taken it since the moves were looked at, or a
+            # collection what was made for a ref before the ref was moved.
+            if not left or _gens(store) == tips:
+                raise
+            stage.drop()
+            counted |= rewriter.changed
+            rewriter = Rewriter(store.objects, unwanted, stage)
     raise Refused(
         "sessions are being saved all the time, and what is saved meanwhile may hold the text",
         hint="purge again when it is quiet; what was done so far stays",
     )
+
+
+def _gens(store: Store) -> dict[str, int]:
+    """The number of the last move of each ref."""
+    return {tip.ref: tip.gen for tip in store.engine.tips()}
 
 
 # --- the moves that count -----------------------------------------------------------------------

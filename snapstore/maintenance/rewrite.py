@@ -44,11 +44,13 @@ class Rewriter:
     messages with signed thinking in which it stood.
     """
 
-    def __init__(self, objects: Objects, unwanted: Unwanted) -> None:
+    def __init__(self, objects: Objects, unwanted: Unwanted, stage: Stage) -> None:
+        """What is made is put into the stage. It has to be in the store before the stage is
+        dropped, or this rewriter be done with."""
         self._objects = objects
         self._trees = Trees(objects)
         self._unwanted = unwanted
-        self._stage = Stage(objects)
+        self._stage = stage
         self._new: dict[bytes, bytes] = {}
         """What turns, nodes, trees, pages and layouts have become; mostly what they were."""
         self._new_values: dict[bytes, bytes] = {}
@@ -57,16 +59,10 @@ class Rewriter:
         self._clean_nodes: set[bytes] = set()
         self.changed: Counter[str] = Counter()
 
-    def use(self, stage: Stage) -> None:
-        """Put new objects into this stage from now on. What was made before must be in the store
-        by then, or in the stage."""
-        self._stage = stage
-
     def trial(self, stage: Stage) -> Rewriter:
         """One that knows what this one knows and goes its own way from there, with another stage:
         for new objects that may never be stored, which this one must not take for there."""
-        other = Rewriter(self._objects, self._unwanted)
-        other.use(stage)
+        other = Rewriter(self._objects, self._unwanted, stage)
         other._new = self._new.copy()
         other._new_values = self._new_values.copy()
         other._new_bytes = self._new_bytes.copy()

@@ -39,6 +39,14 @@ class InFiles(Protocol):
         """The kind of an object, without reading its content."""
 
 
+@runtime_checkable
+class Purging(Protocol):
+    """An engine that others may purge meanwhile, on other machines too."""
+
+    def purged(self) -> str:
+        """The name of the last purge, as it is now; each has another."""
+
+
 def verify(
     store: Store,
     progress: Progress | None = None,
@@ -114,11 +122,15 @@ def _followed(store: Store) -> Followed:
         before = _rewrites(store)
         followed = follow(store, kind)
         if not followed.met or _rewrites(store) == before:
-            return followed  # else a collection came by, and took what was only to be looked at
+            return followed  # else what was only to be looked at was collected or purged meanwhile
 
 
-def _rewrites(store: Store) -> int:
-    return store.engine.rewrites if isinstance(store.engine, InFiles) else 0
+def _rewrites(store: Store) -> object:
+    """What is another after each time that objects were let go of."""
+    engine = store.engine
+    if isinstance(engine, InFiles):
+        return engine.rewrites
+    return engine.purged() if isinstance(engine, Purging) else None
 
 
 # --- telling -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from snapstore import (
     refs,
 )
 from snapstore.engine import Discarding
+from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.memory import MemoryEngine
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.maintenance.purge import purge
@@ -438,6 +440,81 @@ def test_a_writer_meanwhile_is_purged_too(store: Store, monkeypatch: pytest.Monk
     assert late
     assert is_gone(store)
     assert store.resolve("s").history[-1] == "late [purged]"
+
+
+@pytest.mark.parametrize("look", [1, 2])
+def test_a_turn_that_is_saved_while_what_is_to_go_is_looked_for_is_purged_whole(
+    store: Store, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    """Its moves were not among those that were looked at, so nothing seemed to lead to it."""
+    session = two_turns(store)
+    engine = type(store.engine)
+    ids, looks = engine.ids, []
+
+    def busy(self: Any, prefix: bytes, digits: int) -> Any:
+        looks.append(True)
+        if len(looks) == look:
+            session.reload()
+            session.history.append(f"late {KEY}")
+            session.scratchpad["late"] = KEY
+            session.save(f"late {KEY}")
+        return ids(self, prefix, digits)
+
+    monkeypatch.setattr(engine, "ids", busy)
+    purge(store, KEY, apply=True)
+    monkeypatch.undo()
+    assert is_gone(store)
+    assert store.resolve("s").history[-1] == "late [purged]"
+    assert store.resolve("s").scratchpad["late"] == "[purged]"
+    assert store.resolve("s").label == "late [purged]"
+
+
+def test_another_text_may_be_purged_meanwhile(
+    store: Store, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = two_turns(store)
+    session.history.append("and another-secret-7")
+    session.save("third")
+    engine = type(store.engine)
+    reflog, late = engine.reflog, []
+
+    def busy(self: Any) -> Any:
+        moves = list(reflog(self))
+        if not late:
+            late.append(True)
+            purge(place.open(), "another-secret-7", apply=True)
+        return iter(moves)
+
+    monkeypatch.setattr(engine, "reflog", busy)
+    purge(place.open(), KEY, apply=True)
+    monkeypatch.undo()
+    fresh = place.open()
+    assert is_gone(fresh)
+    assert fresh.resolve("s").history[1]["content"] == "use [purged] please"
+    assert fresh.resolve("s").history[2] == "and [purged]"
+
+
+def test_a_collection_between_two_of_its_moves_takes_nothing_that_it_needs(
+    store: Store, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new turns of all refs are saved with the first that is moved."""
+    if not isinstance(store.engine, LogEngine):
+        pytest.skip("only there others may write while a collection without any grace goes on")
+    for name in "ab":
+        two_turns(store, name)
+    commit, late = LogEngine.commit, []
+
+    def busy(self: Any, objects: Any, update: Any = None) -> Any:
+        move = commit(self, objects, update)
+        if update is not None and update.op == "purge" and not late:
+            late.append(True)
+            place.open().gc(apply=True, grace=timedelta(0))
+        return move
+
+    monkeypatch.setattr(LogEngine, "commit", busy)
+    purge(store, KEY, apply=True)
+    assert is_gone(place.open())
+    assert place.open().resolve("b").history[1]["content"] == "use [purged] please"
 
 
 def test_what_a_writer_relies_on_when_it_is_about_to_be_dropped_stays(

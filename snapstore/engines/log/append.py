@@ -75,11 +75,17 @@ class Appender:
 
     def close(self) -> None:
         """Give the files back."""
-        for fd in (self._lock_fd, self._write_fd):
-            if fd >= 0:
-                os.close(fd)
-        self._lock_fd = self._write_fd = -1
         self._open_segment = self._checked_segment = 0
+        # Forgotten first: closed twice it may be the descriptor of another file by then.
+        fd, self._lock_fd = self._lock_fd, -1
+        if fd >= 0:
+            os.close(fd)
+        self._close_written()
+
+    def _close_written(self) -> None:
+        fd, self._write_fd = self._write_fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def checked(self) -> bool:
         """Whether the active segment was found as it was written, and its name is durable."""
@@ -200,9 +206,7 @@ class Appender:
             raise refusal
 
     def _open_to_write(self) -> None:
-        if self._write_fd >= 0:
-            os.close(self._write_fd)
-            self._write_fd = -1
+        self._close_written()
         active = self._log.active
         self._write_fd = self._disk.open(active.path, writable=True)
         if not os.path.sameopenfile(self._write_fd, active.fd):

@@ -221,15 +221,6 @@ class Batch:
             at = ids.find(object_id, at + 1)
         return at >> 5 if at >= 0 else -1
 
-    def find_structure(self, object_id: bytes, kind: int) -> int:
-        """The slot of an object of this id among those of a kind, NODE or SNAPSHOT, or -1."""
-        slot = self.kinds.find(kind, self.contents + self.chunked)
-        while 0 <= slot < self.objects and self.kinds[slot] == kind:
-            if self.id_at(slot) == object_id:
-                return slot
-            slot += 1
-        return -1
-
     def id_at(self, slot: int) -> bytes:
         """The id of the object in a slot."""
         if slot < self.contents + self.chunked:

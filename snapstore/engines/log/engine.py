@@ -96,7 +96,7 @@ class LogEngine:
 
     def _ensure_exists(self) -> None:
         if not self._log.segments:
-            self._appender.create()
+            self._log.change(self._appender.create)
             self._warn_of_network()
 
     def close(self) -> None:
@@ -124,6 +124,9 @@ class LogEngine:
             # to hold what the parent holds. With files of its own it waits like any other process.
             self._drop_files()
             self._pid = os.getpid()
+        if self._log.torn:
+            self._appender.close()
+            self._log.load_rewritten()
         if not self._log.segments and self._layout.exists():
             self._log.load()
 
@@ -176,7 +179,7 @@ class LogEngine:
                 if update is not None:
                     check_update(update, None)  # a refused update must not make a store
                 self._ensure_exists()
-            return self._appender.commit(objects, update)
+            return self._log.change(lambda: self._appender.commit(objects, update))
 
     def read(self, object_id: bytes) -> Obj:
         """See ``snapstore.engine.Engine.read``."""

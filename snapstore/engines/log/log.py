@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
 from snapstore.disk import Disk
@@ -22,6 +22,7 @@ from snapstore.engines.log.layout import Layout, Manifest
 from snapstore.engines.log.records import moves_in
 from snapstore.engines.log.segment import Segment
 from snapstore.engines.log.tail import Tail, examine
+from snapstore.engines.log.torn import R, may_tear
 from snapstore.engines.log.walk import Walk
 from snapstore.engines.log.witness import Durable, Witness
 from snapstore.errors import Corrupt, ObjectMissing
@@ -48,12 +49,15 @@ class Log:
         self._durable: Durable | None = None
         self._tips: dict[str, Move | None] = {}
         self._walk = Walk()
+        self.torn = False
+        """Whether a change of what is known was cut off: ``load_rewritten`` is due."""
 
     @property
     def active(self) -> Segment:
         """The segment that is written to."""
         return self.segments[-1]
 
+    @may_tear
     def load(self) -> None:
         """Open the segments that the manifest names and take in the active one."""
         self.hurt = None
@@ -98,8 +102,9 @@ class Log:
         except Corrupt:
             return False
 
+    @may_tear
     def load_rewritten(self) -> None:
-        """A collection has replaced the segments: know nothing any more, and open the new ones.
+        """The segments were replaced, or what is known is not to be relied on: open them anew.
 
         The old ones are not closed: somebody may be walking them.
         """
@@ -109,6 +114,7 @@ class Log:
         self._tips.clear()
         self.rewrites += 1
         self.load()
+        self.torn = False
 
     def open_segment(self, number: int) -> None:
         """Add a segment behind the others."""
@@ -122,6 +128,7 @@ class Log:
         self._walk.forget()
         self._tips.clear()
 
+    @may_tear
     def follow(self) -> None:
         """Take in what other processes have appended since the last look."""
         self._take_in()
@@ -134,6 +141,7 @@ class Log:
         self.cut_short = self._cut_short()
         self.cache.store_when_worthwhile(self.active)
 
+    @may_tear
     def follow_until(self, until: float) -> bool:
         """As follow, but stop at that time of the monotonic clock; whether all was taken in."""
         self._take_in(until)
@@ -198,6 +206,11 @@ class Log:
         named = (("manifest", self.damaged), ("cut_short", self.cut_short))
         return [Problem(k, met.path, met.offset, None, str(met)) for k, met in named if met]
 
+    @may_tear
+    def change(self, work: Callable[[], R]) -> R:
+        """Do what changes the log and what is known of it."""
+        return work()
+
     # --- damage that can be read around -----------------------------------------------------------
 
     @contextlib.contextmanager
@@ -261,6 +274,7 @@ class Log:
         if later:
             self.follow()
 
+    @may_tear
     def start_over(self) -> None:
         """Believe nothing that is known of the active segment, and read it again."""
         self.active.forget()
@@ -319,6 +333,7 @@ class Log:
             raise met
         return None
 
+    @may_tear
     def doubt_indexes(self) -> bool:
         """Make damaged indexes again; True if there were any.
 

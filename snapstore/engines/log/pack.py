@@ -82,6 +82,12 @@ class _Open:
     entries: Entries = field(default_factory=Entries)
     hash: blake3 = field(default_factory=blake3)
 
+    def close(self) -> None:
+        """Give the descriptor back, once."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
 
 class Packer:
     """Takes objects and moves in order, and makes packed segments of them."""
@@ -171,7 +177,7 @@ class Packer:
     def _finish(self, into: _Open) -> None:
         self._put(into, [], _records_of(into.dictionary), fmt.SEAL)
         self._disk.sync(into.fd)
-        os.close(into.fd)
+        into.close()
         self._open = None
         cover = Cover(
             into.number, 0, into.end, into.batches, into.digest, into.hash.digest(length=8)
@@ -193,7 +199,7 @@ class Packer:
     def give_up(self) -> None:
         """Leave no file behind."""
         if self._open is not None:
-            os.close(self._open.fd)
+            self._open.close()
             self._disk.remove(self._layout.unfinished(self._open.number))
             self._open = None
 

@@ -204,15 +204,6 @@ class Segment:
         start = self._start_of_batch_before(end)
         raise Corrupt("a batch does not verify", path=self.name, offset=start)
 
-    def batch_just_before(self, offset: int) -> Batch | None:
-        """The batch that seems to end at an offset, verified; None at the start. Raises Corrupt."""
-        begin, window = self._window
-        at = offset - begin - fmt.TRAILER_SIZE
-        if at < 0 or at + fmt.TRAILER_SIZE > len(window):
-            at, window = 0, os.pread(self.fd, fmt.TRAILER_SIZE, max(0, offset - fmt.TRAILER_SIZE))
-        length = int.from_bytes(window[at + 16 : at + 20], "little")
-        return self.batch(offset - length) if fmt.HEADER_SIZE < length <= offset else None
-
     def _start_of_batch_before(self, end: int) -> int:
         """Where the batch that ends at an offset begins, or an earlier one that is damaged."""
         at = 0

@@ -26,17 +26,18 @@ class Walk:
         segment = self._segment
         if not self._goes_back or segment is None:
             return None
-        try:
-            opened = segment.batch_just_before(self._offset)
-        except (Corrupt, UnsupportedFormat):
-            opened = None  # whoever searches for it meets that again, and tells
-        if opened is not None:
-            slot = opened.find_structure(object_id, self._kind)
-            if slot >= 0:
-                self._offset = opened.where[1]
-                return opened, slot
         self._goes_back = False
-        return None
+        if not self._offset:
+            return None
+        try:
+            opened = segment.batch_before(self._offset)
+        except (Corrupt, UnsupportedFormat):
+            return None  # whoever searches for the object meets that again, and tells
+        slot = _structure(opened, object_id, self._kind)
+        if slot < 0:
+            return None
+        self._offset, self._goes_back = opened.where[1], True
+        return opened, slot
 
     def found(self, segment: Segment, opened: Batch, slot: int) -> None:
         """An object was found by searching."""
@@ -47,3 +48,13 @@ class Walk:
     def forget(self) -> None:
         """The segments are no more what they were."""
         self._segment, self._goes_back = None, False
+
+
+def _structure(opened: Batch, object_id: bytes, kind: int) -> int:
+    """The slot of an object among those of a kind whose ids are computed, or -1."""
+    slot = opened.kinds.find(kind, opened.contents + opened.chunked)
+    while 0 <= slot < opened.objects and opened.kinds[slot] == kind:
+        if opened.id_at(slot) == object_id:
+            return slot
+        slot += 1
+    return -1

@@ -5,12 +5,16 @@
     3. append to the log of each such ref a record that repeats its last move and names the new
        packs. Whoever knew the ref as it was before is overtaken by it: a save that merged what is
        to go is refused and taken back, and made again from the new packs
-    4. look again: when a ref has come to need one of the old packs since, start over
-    5. delete the old packs, and the records before the first that counts. The numbers of young ones
+    4. note in format.json that this takes place. Who takes over packs of another ref, for a fork
+       or a tag, reads it before he looks at that ref and after he made his record: when it changed
+       he withdraws the record, for it may name what is to go and have come too late to be seen
+    5. look again: when a ref has come to need one of the old packs since, or one that came since
+       and holds one of the objects, start over
+    6. delete the old packs, and the records before the first that counts. The numbers of young ones
        stay taken: who knows the ref from before would else make one of these moves anew, behind
        those that count, and be told that it was saved. Write those again that repeat one of
-       the objects. Before and after, note in format.json that this took place: each machine then
-       forgets, when it opens the store the next time, what it has cached of it
+       the objects. Note once more that this took place: each machine forgets, when it opens the
+       store the next time, what it has cached of it
 
 Nothing is deleted before every ref can do without it, so who dies on the way has lost nothing, and
 doing it again does the rest. A pack that no record has ever named may belong to a save that is
@@ -19,14 +23,13 @@ under way: its record may yet come, until half the grace time has passed. Until 
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from snapstore.engine import AGAIN, Obj
+from snapstore.engine import Obj
 from snapstore.engines.objectstore import format, packs, stored
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.failures import Absent
@@ -77,10 +80,11 @@ class Discarding:
         if tips is not None:
             _refuse([r for r in needing if tips.get(r.move.ref) != r.move.gen])
         self._write_again(needing, held, gone)
-        _refuse(self._needing(held))
-        young = self._maybe_under_way(held, listed)
         if held:
             format.note_purge(self._bucket)
+        _refuse(self._needing({*held, *self._uploaded_since(listed, gone)}))
+        young = self._maybe_under_way(held, listed)
+        if held:
             self._bucket.delete(pack_key(i) for i in held if i not in young)
             format.note_purge(self._bucket)  # for who has opened the store in between
         self._drop_records(before)
@@ -112,6 +116,15 @@ class Discarding:
         found = zip(listed.packs, self._workers.map(held_in, listed.packs), strict=True)
         return {pack: ids for pack, ids in found if ids}
 
+    def _uploaded_since(self, listed: Listing, doomed: frozenset[bytes]) -> Collection[bytes]:
+        """The packs that have come since and hold some of the objects: a save may have merged one
+        of the old packs into them."""
+        if not doomed:
+            return ()
+        now = stored.packs_in(self._bucket)
+        late = {pack: found for pack, found in now.items() if pack not in listed.packs}
+        return self._holding(doomed, Listing(late, {}))
+
     def _needing(self, held: Collection[bytes]) -> list[Record]:
         """The last record of each ref that needs one of these packs, as it is now."""
         if not held:
@@ -138,14 +151,10 @@ class Discarding:
         for ref in {ref.id: ref for record in needing for ref in record.packs}.values():
             instead[ref.id] = self._without(ref, doomed) if ref.id in held else [ref]
         for record in needing:
-            move = record.move
             again = replace(
-                record,
-                move=move._replace(gen=move.gen + 1, info={**move.info, AGAIN: True}),
+                record.again(record.move.gen + 1),
                 packs=tuple(new for ref in record.packs for new in instead[ref.id]),
-                txn=secrets.token_bytes(16),
                 inline=_without(record.inline, doomed),
-                origin=record.origin or move,
             )
             if not 0 <= time.time() - begun < self._settled.total_seconds():
                 raise Unreachable("this took too long to be counted on", hint="do it again")

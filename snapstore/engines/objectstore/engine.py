@@ -12,6 +12,10 @@ How a commit goes:
 So a save is two writes and no read, and a move without objects is one write. A machine that dies
 between 3 and 4 leaves a pack that nothing names, for a collection to find.
 
+A move that leads to what another ref reaches (a fork, a tag) names that ref's packs, and asks after
+step 4 whether a purge has begun since it looked at that ref: it may not have seen this record. Then
+the record is withdrawn and the move made again from what is left, or refused when that is gone.
+
 A record is not written when its pack is older than half the grace time of collections: until then
 no collection can have condemned the pack, however long this process was stopped in between.
 
@@ -32,30 +36,32 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from snapstore.engine import Move, Obj, Problem, Progress, Stats, Update, check_update
-from snapstore.engines.objectstore import format, gc, packs, tiers
+from snapstore.engines.objectstore import format, gc
 from snapstore.engines.objectstore.cache import PackCache
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.discard import Discarding
-from snapstore.engines.objectstore.failures import Absent
 from snapstore.engines.objectstore.gc import KEEP_DELETED, Collected
-from snapstore.engines.objectstore.layout import PACKS, REFS, pack_key
-from snapstore.engines.objectstore.lookup import Links, Lookup, ids_in, no_links
-from snapstore.engines.objectstore.packs import Packed, Ref
+from snapstore.engines.objectstore.layout import PACKS, REFS
+from snapstore.engines.objectstore.lookup import Cover, Links, Lookup, ids_in, no_links
+from snapstore.engines.objectstore.packs import Packed
 from snapstore.engines.objectstore.records import Record, inlined
-from snapstore.engines.objectstore.reflog import Overtaken, RefLog
+from snapstore.engines.objectstore.reflog import Overtaken, RefLog, Withdrawn
 from snapstore.engines.objectstore.shelf import Shelf
+from snapstore.engines.objectstore.uploads import Uploads
 from snapstore.engines.objectstore.verify import Verification
-from snapstore.errors import Corrupt, RefMoved, SnapstoreError, Unreachable
+from snapstore.errors import Corrupt, ObjectMissing, RefMoved, SnapstoreError, Unreachable
 
 GRACE = 24 * 3600.0
 """Seconds that a pack is safe from collection although nothing names it."""
 LEASE_TIME = 60.0
 """Seconds after which a runner of a task that shows no sign of life is taken for dead. One renewal
 may take half as long, when the server does not answer."""
+_PURGED = (
+    "something was purged since this store was opened, and this may have been of it: open the "
+    "session anew, and if it is missing still, run `snapstore verify`"
+)
 WORKERS = 16
 """Requests that are under way at the same time."""
-SPLIT_AT = 32 << 20
-"""More new content than this is uploaded as several packs."""
 
 
 class ObjectStoreEngine:
@@ -91,8 +97,9 @@ class ObjectStoreEngine:
         self._closed = False
         self._identity: format.Identity | None = None
         self._shelf = Shelf(bucket, self._workers)
+        self._uploads = Uploads(bucket, self._workers, self._shelf)
         self.log = RefLog(bucket, self._workers, grace / 2)
-        self.lookup = Lookup(self._shelf, self.log, links, grace / 2)
+        self.lookup = Lookup(self._shelf, self.log, links, grace / 2, self._last_purge)
         self._found(format.identity(bucket))
 
     def _workers(self) -> Executor:
@@ -138,12 +145,26 @@ class ObjectStoreEngine:
     def read(self, object_id: bytes) -> Obj:
         """See ``snapstore.engine.Engine.read``."""
         self._usable()
-        return self.lookup.read_one(object_id)
+        try:
+            return self.lookup.read_one(object_id)
+        except ObjectMissing as missing:
+            raise self._explained(missing) from None
 
     def read_many(self, object_ids: Sequence[bytes]) -> list[Obj]:
         """See ``snapstore.engine.Engine.read_many``."""
         self._usable()
-        return self.lookup.read(object_ids)
+        try:
+            return self.lookup.read(object_ids)
+        except ObjectMissing as missing:
+            raise self._explained(missing) from None
+
+    def _explained(self, missing: ObjectMissing) -> ObjectMissing:
+        """What a handle still leads to may have been purged by another since, and is no damage."""
+        known = self._identity.purged if self._identity else ""
+        with contextlib.suppress(SnapstoreError):
+            if self._last_purge() != known:
+                missing.hint = _PURGED
+        return missing
 
     def contains(self, object_id: bytes) -> bool:
         """See ``snapstore.engine.Engine.contains``.
@@ -206,7 +227,7 @@ class ObjectStoreEngine:
             return
         self.create()
         uploaded = time.time()
-        for packed in self._upload(_groups(new)):
+        for packed in self._uploads.upload(new):
             self._shelf.add(packed)
             self.lookup.note_loose(packed.ref, uploaded)
 
@@ -217,11 +238,16 @@ class ObjectStoreEngine:
             move = check_update(update, last.move if last else None)
         except RefMoved:
             last, move = self._look_again(update)
+        needed: Collection[bytes] = ()
         while True:
             try:
-                return self._append(new, move, last)
+                return self._append(new, move, last, needed)
             except Overtaken:
                 # It is no conflict when the ref has gone on and come back to what was expected.
+                last, move = self._look_again(update)
+            except Withdrawn as withdrawn:
+                needed = withdrawn.needed
+                self._notice_purge()
                 last, move = self._look_again(update)
 
     def _look_again(self, update: Update) -> tuple[Record | None, Move]:
@@ -242,15 +268,21 @@ class ObjectStoreEngine:
             self.log.clear()
             self._shelf.close()
 
-    def _append(self, new: list[Obj], move: Move, last: Record | None) -> Move:
+    def _last_purge(self) -> str:
+        now = format.identity(self.bucket)
+        return now.purged if now is not None else ""
+
+    def _append(
+        self, new: list[Obj], move: Move, last: Record | None, needed: Collection[bytes]
+    ) -> Move:
         begun = time.time(), time.monotonic()
         heads = [] if move.new is None else [move.new]
-        named = self.lookup.cover(last, new, {*heads, *ids_in(move.info)})
-        reached = {ref.id for ref in named}
-        fresh = [o for o in new if not self.lookup.holds(reached, o.id)]
+        cover = self.lookup.cover(last, new, {*heads, *ids_in(move.info)}, needed)
+        fresh = [o for o in new if not self.lookup.holds(cover.refs, o.id)]
+        named = list(cover.refs.values())
         uploaded: list[Packed] = []
         if fresh:
-            named, uploaded = self._save(fresh, named)
+            named, uploaded = self._uploads.save(fresh, named)
         record = Record(
             move,
             tuple(named),
@@ -264,49 +296,28 @@ class ObjectStoreEngine:
             raise Unreachable("the upload took too long to be counted on; nothing was changed")
         try:
             self.log.append(record)
-        except Overtaken:
-            self._take_back(uploaded)
+            self._confirm(record, last, cover)
+        except (Overtaken, Withdrawn):
+            self._uploads.take_back(uploaded)
             raise
         for packed in uploaded:
             self._shelf.add(packed)
         self.lookup.named(named)
         return move
 
-    def _take_back(self, uploaded: list[Packed]) -> None:
-        """Delete packs that no record will ever name: what was merged into them may have to go."""
-        with contextlib.suppress(SnapstoreError):  # saving does not need the right to delete
-            self.bucket.delete(pack_key(packed.ref.id) for packed in uploaded)
+    def _confirm(self, record: Record, last: Record | None, cover: Cover) -> None:
+        """A purge that began before the record was made may not have seen that it needs packs of
+        another ref, and delete them."""
+        if cover.purged is not None and not self.log.confirm(
+            record, last, lambda: self._last_purge() == cover.purged
+        ):
+            raise Withdrawn(cover.taken)
 
     def _origin(self, move: Move, last: Record | None) -> Move | None:
         if move.born == move.gen or last is None:
             return None
         before = last.origin or last.move
         return before if before.gen == move.born else self.log.move(move.ref, move.born)
-
-    def _save(self, new: list[Obj], named: list[Ref]) -> tuple[list[Ref], list[Packed]]:
-        """Upload what a save adds, merged with what it is the turn of; the packs to name then, and
-        those of them that are new. They are opened once a record names them."""
-        *large, rest = _groups(new)
-        uploaded = self._upload(large)
-        merge = tiers.plan(named, rest)
-        try:
-            older = [o for pack in self._shelf.whole(merge.merged) for o in pack.all()]
-        except (Absent, SnapstoreError):
-            # Merging saves requests later on; that it cannot be done now is no reason not to save.
-            merge, older = tiers.Merge(tuple(named), (), tiers.tier_of(rest)), []
-        together = list({o.id: o for o in (*older, *rest)}.values())
-        uploaded.append(self._put(packs.make(together, merge.tier)))
-        return [*merge.keep, *(packed.ref for packed in uploaded)], uploaded
-
-    def _upload(self, groups: list[list[Obj]]) -> list[Packed]:
-        made = (packs.make(group, tiers.tier_of(group)) for group in groups)
-        if len(groups) < 2:
-            return [self._put(packed) for packed in made]
-        return list(self._workers().map(self._put, made))
-
-    def _put(self, packed: Packed) -> Packed:
-        self.bucket.put(pack_key(packed.ref.id), packed.data)
-        return packed
 
     # --- care -------------------------------------------------------------------------------------
 
@@ -315,6 +326,13 @@ class ObjectStoreEngine:
         self._usable()
         if self.exists():
             yield from Verification(self.bucket, self._workers()).problems(progress)
+
+    def purged(self) -> str:
+        """What the last purge of the store is called, "" when there was none. What this handle
+        holds open from before it is forgotten."""
+        self._usable()
+        self._notice_purge()
+        return self._identity.purged if self._identity else ""
 
     def collect(
         self,
@@ -370,16 +388,3 @@ class ObjectStoreEngine:
         self._usable()
         size = sum(found.size for folder in (PACKS, REFS) for found in self.bucket.every(folder))
         return Stats(len(self.lookup.ids("")), size)
-
-
-def _groups(objects: list[Obj]) -> list[list[Obj]]:
-    """Objects in groups of at most SPLIT_AT bytes, unless a single one is larger."""
-    groups: list[list[Obj]] = [[]]
-    size = 0
-    for o in objects:
-        if groups[-1] and size + len(o.payload) > SPLIT_AT:
-            groups.append([])
-            size = 0
-        groups[-1].append(o)
-        size += len(o.payload)
-    return groups

@@ -38,9 +38,11 @@ from snapstore.engine import Progress
 from snapstore.engines.objectstore import stored
 from snapstore.engines.objectstore.client import Bucket, Found
 from snapstore.engines.objectstore.failures import Absent
-from snapstore.engines.objectstore.layout import CONDEMNED, pack_key, record_key
+from snapstore.engines.objectstore.layout import CONDEMNED, REFS, pack_key, record_key
 from snapstore.engines.objectstore.packs import Ref
 from snapstore.engines.objectstore.records import Record, decode
+from snapstore.engines.objectstore.reflog import TRIES
+from snapstore.errors import Corrupt
 
 KEEP_DELETED = 90 * 24 * 3600.0
 """Seconds that a deleted ref can be brought back."""
@@ -119,6 +121,15 @@ class Collection:
     # --- marking --------------------------------------------------------------------------------
 
     def _mark(self, progress: Progress | None = None) -> _Mark:
+        for _ in range(TRIES):
+            mark = self._marked(progress)
+            if mark is not None:
+                return mark
+        raise Corrupt("the last record of a ref is of a move that was dropped", path=REFS)
+
+    def _marked(self, progress: Progress | None) -> _Mark | None:
+        """What one look finds; None when a purge came by before the last record of a ref was read,
+        so that nobody knows what the ref names."""
         listed = stored.listing(self._bucket)
         logs = listed.logs
         mark = _Mark(listed.packs, listed.now)
@@ -133,9 +144,11 @@ class Collection:
         ):
             if progress is not None:
                 progress(done, len(counting))
+            is_last = gen == logs[directory][0][0]
+            if is_last and (record is None or record.dropped):
+                return None
             if record is None:
                 continue
-            is_last = gen == logs[directory][0][0]
             if is_last and record.move.new is None and modified <= mark.now - self._keep_deleted:
                 self._note_expired(mark, directory, record, logs[directory])
             else:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
@@ -55,15 +56,36 @@ def ids_in(info: Mapping[str, Any]) -> Iterator[bytes]:
             waiting += value
 
 
+@dataclass(slots=True)
+class Cover:
+    """What a record has to name, and what of it rests on the records of other refs."""
+
+    refs: dict[bytes, Ref]
+    """The packs, by id."""
+    taken: set[bytes] = field(default_factory=set)
+    """The objects that were found in packs of other refs."""
+    purged: str | None = None
+    """What was the last purge before these were looked at; None when none were."""
+
+
 class Lookup:
     """The objects of a store, by id. Several threads may use it."""
 
-    def __init__(self, shelf: Shelf, log: RefLog, links: Links, loose_for: float) -> None:
-        """Packs without a record may be named by one for so many seconds after their upload."""
+    def __init__(
+        self,
+        shelf: Shelf,
+        log: RefLog,
+        links: Links,
+        loose_for: float,
+        purged: Callable[[], str] = str,
+    ) -> None:
+        """Packs without a record may be named by one for so many seconds after their upload;
+        ``purged`` tells which purge of the store was the last, as it is now."""
         self._shelf = shelf
         self._log = log
         self._links = links
         self._loose_for = loose_for
+        self._purged = purged
         self._loose: dict[bytes, tuple[Ref, float]] = {}
         self._searched = float("-inf")
         self._nowhere: dict[bytes, float] = {}
@@ -109,7 +131,7 @@ class Lookup:
         """(id, kind) of the objects that refs need, and of those that this handle has uploaded,
         whose ids begin with these hex digits. Packs that are damaged are passed over."""
         found: set[tuple[bytes, int]] = set()
-        for group in _groups(self.all_packs()):
+        for group in self._everywhere():
             for pack in self._shelf.open(group).packs:
                 kinds = zip(pack.ids(), pack.kinds, strict=False)
                 found.update((i, kind) for i, kind in kinds if i.hex().startswith(digits))
@@ -154,8 +176,24 @@ class Lookup:
         yield self.loose()
         begun = time.monotonic()
         if exactly or begun - self._searched > _SEARCH_AGAIN:
-            yield from _groups(self.all_packs())
+            yield from self._everywhere()
             self._searched = begun  # not earlier: another thread must not take it for done
+
+    def _everywhere(self) -> Iterator[Sequence[Ref]]:
+        """Every pack that there is to look into, to be opened group by group.
+
+        One that could not be opened may have been let go of after the refs were looked at: what it
+        held is in packs that they name now, so these come next, each once.
+        """
+        looked: set[bytes] = set()
+        while refs := [ref for ref in self.all_packs() if ref.id not in looked]:
+            gone = False
+            for group in _groups(refs):
+                yield group
+                gone = gone or bool(self._shelf.unopened(group))
+            if not gone:
+                return
+            looked.update(ref.id for ref in refs)
 
     def ids_in(self, refs: Iterable[Ref]) -> set[bytes]:
         """The ids of the objects in these packs."""
@@ -186,14 +224,21 @@ class Lookup:
 
     # --- what a record has to name --------------------------------------------------------------
 
-    def cover(self, last: Record | None, new: Sequence[Obj], named: Collection[bytes]) -> list[Ref]:
+    def cover(
+        self,
+        last: Record | None,
+        new: Sequence[Obj],
+        named: Collection[bytes],
+        needed: Collection[bytes] = (),
+    ) -> Cover:
         """The packs that the next record of a ref must name beside the one of its save.
 
         ``last`` is its last record, ``new`` what the save adds, ``named`` what the move itself
         refers to. What is nowhere is passed over: whether a link leads to something is not for
-        the engine to judge.
+        the engine to judge. But ``needed`` was there a moment ago: Unreachable when it is not now.
         """
-        refs = {ref.id: ref for ref in (last.packs if last else ())}
+        cover = Cover({ref.id: ref for ref in (last.packs if last else ())})
+        refs = cover.refs
         wanted = {*named, *self._links(new, named)} - {o.id for o in new}
         wanted -= self._known_nowhere(wanted)
         missing = self._outside(refs, wanted)
@@ -203,8 +248,8 @@ class Lookup:
             self._shelf.open(refs.values())
             missing = self._outside(refs, missing)
         if missing:
-            self._take_over(refs, missing)
-        return list(refs.values())
+            self._take_over(cover, missing, needed)
+        return cover
 
     def holds(self, refs: Collection[bytes], object_id: bytes) -> bool:
         """Whether an object is known to be in one of these packs; only open ones are looked at."""
@@ -254,16 +299,17 @@ class Lookup:
         linked = (by_id.get(link) or self.at_hand(link) for link in self._links([snapshot]))
         return [snapshot, *(o for o in linked if o is not None and o.kind == Kind.NODE)]
 
-    def _take_over(self, refs: dict[bytes, Ref], missing: set[bytes]) -> None:
+    def _take_over(self, cover: Cover, missing: set[bytes], needed: Collection[bytes]) -> None:
         """Name further packs until nothing that is anywhere is missing."""
+        refs = cover.refs
         held = self.locate(missing)
         while missing:
             object_id = missing.pop()
             # Another thread may have closed the pack that it was found in, to open others.
             holder = self._shelf.holder(object_id) or held.get(object_id)
             if holder is None:
-                if self._log.inline(object_id) is not None:  # a record repeated it, and it is gone
-                    raise _collected()
+                if object_id in needed or self._log.inline(object_id) is not None:
+                    raise _collected()  # it was there, or a record repeated it
                 self._nowhere[object_id] = time.monotonic()
                 continue
             if self.holds(refs, object_id):
@@ -275,6 +321,8 @@ class Lookup:
                 held |= self.locate(linked)
                 missing |= linked
                 continue
+            if cover.purged is None:
+                cover.purged = self._purged()
             reaching = self._reaching(holder)
             if reaching is None:  # merged or collected since this handle opened it
                 self._shelf.forget(holder.ref.id)
@@ -283,6 +331,7 @@ class Lookup:
                     raise _collected()
                 missing.add(object_id)
             else:
+                cover.taken.add(object_id)
                 refs.update((ref.id, ref) for ref in reaching.packs)
 
     def _known_nowhere(self, wanted: Iterable[bytes]) -> set[bytes]:

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgpack
 
-from snapstore.engine import Kind, Move, Obj
+from snapstore.engine import AGAIN, Kind, Move, Obj
 from snapstore.engines.log import batch
 from snapstore.engines.log.batch import MOVE, Batch, Writer
 from snapstore.engines.log.records import encode_move, moves_in
@@ -72,6 +72,17 @@ class Record:
     def begins_anew(self) -> bool:
         """Whether nothing leads back beyond it, so that what was before may have been dropped."""
         return self.move.base == 0 and self.move.born == self.move.gen
+
+    def again(self, gen: int) -> Record:
+        """A record under a later number that repeats this move, with the same packs."""
+        move = self.move._replace(gen=gen, info={**self.move.info, AGAIN: True})
+        origin = self.origin or self.move
+        return replace(self, move=move, txn=secrets.token_bytes(16), origin=origin)
+
+    def without_effect(self) -> Record:
+        """What takes the place of this record, the first of its ref, when the move is withdrawn."""
+        bare = self.move._replace(new=None, base=0, redo=0, info={AGAIN: True})
+        return Record(bare, (), secrets.token_bytes(16), self.writer, self.written)
 
     def encode(self) -> bytes:
         """The record's bytes: the same ones each time."""

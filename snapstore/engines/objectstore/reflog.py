@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -42,6 +42,15 @@ _AT_ONCE = 32
 
 class Overtaken(Answer):
     """Another writer has made the move of this number."""
+
+
+class Withdrawn(Answer):
+    """A move was made and undone at once: what it rests on may have gone meanwhile."""
+
+    def __init__(self, needed: Collection[bytes]) -> None:
+        super().__init__()
+        self.needed = needed
+        """The objects in question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +124,11 @@ class RefLog:
             if not gens:
                 return None
             try:
-                return self._read(directory, max(gens))
+                record = self._read(directory, max(gens))
             except Absent:  # collected between the two requests
                 continue
+            if not record.dropped:  # as the last of a ref never is, but it was that when listed
+                return record
         raise Corrupt("a ref's log lists records that are not there", path=log_prefix(directory))
 
     def _note(self, directory: str, found: Record | None, seen: float) -> Record | None:
@@ -199,18 +210,25 @@ class RefLog:
         """The last record of every ref, by name."""
         seen = time.time()
         places = self.places()
-        found = self._gather(places.items())
+        found = self._gather(places.items(), self._last_at)
         for record in found:
             self._note(ref_dir(record.move.ref), record, seen)
         return sorted(found, key=lambda record: record.move.ref)
 
-    def _gather(self, places: Iterable[tuple[str, int]]) -> list[Record]:
+    def _last_at(self, place: tuple[str, int]) -> Record | None:
+        """The last record of a ref, which was at this place when it was listed. What moved the ref
+        since may have dropped that one."""
+        record = self._read_or_none(place)
+        return self._newest(place[0]) if record is None or record.dropped else record
+
+    def _gather(
+        self,
+        places: Iterable[tuple[str, int]],
+        read: Callable[[tuple[str, int]], Record | None] | None = None,
+    ) -> list[Record]:
         """The records at these places, read side by side; those that are gone are left out."""
-        places = list(places)
-        if len(places) < 2:
-            found = [self._read_or_none(place) for place in places]
-        else:
-            found = list(self._workers().map(self._read_or_none, places))
+        places, read = list(places), read or self._read_or_none
+        found = map(read, places) if len(places) < 2 else self._workers().map(read, places)
         return [record for record in found if record is not None]
 
     def _read_or_none(self, place: tuple[str, int]) -> Record | None:
@@ -265,6 +283,30 @@ class RefLog:
         self._remember(directory, record)
         self._note(directory, record, seen)
         return record.move
+
+    def confirm(self, record: Record, last: Record | None, stands: Callable[[], bool]) -> bool:
+        """Undo a move that was made a moment ago upon ``last`` if it does not stand, unless others
+        have gone on from it; whether it was left. Raises UnknownOutcome.
+
+        It is the one case in which a record is written over that others may have read: nobody was
+        told yet that the move was made.
+        """
+        try:
+            return stands() or not self._withdraw(record, last)
+        except SnapstoreError as error:
+            self.forget(record.move.ref)
+            raise _unknown(error) from error
+
+    def _withdraw(self, record: Record, last: Record | None) -> bool:
+        directory, gen = ref_dir(record.move.ref), record.move.gen
+        now = self.last(record.move.ref)
+        if now is None or now.move.gen != gen:
+            return False
+        instead = last.again(gen) if last is not None else record.without_effect()
+        self._bucket.put(record_key(directory, gen), instead.encode())
+        self._remember(directory, instead)
+        self.forget(record.move.ref)
+        return True
 
     def _settle(self, key: str, record: Record) -> None:
         data, pause = record.encode(), FIRST_PAUSE

@@ -33,13 +33,18 @@ class Listing(NamedTuple):
 
 def listing(bucket: Bucket) -> Listing:
     """All packs, and only then all records: a pack that is named by now is older than its name."""
-    stored = {i: found for found in bucket.every(PACKS) if (i := pack_id(found.key))}
+    stored = packs_in(bucket)
     logs: dict[str, list[tuple[int, datetime]]] = {}
     for found in bucket.every(REFS):
         place = record_place(found.key)
         if place is not None:
             logs.setdefault(place[0], []).append((place[1], found.modified))
     return Listing(stored, logs)
+
+
+def packs_in(bucket: Bucket) -> dict[bytes, Found]:
+    """All packs."""
+    return {i: found for found in bucket.every(PACKS) if (i := pack_id(found.key))}
 
 
 def ids_in(bucket: Bucket, pack: bytes, size: int) -> list[bytes]:

@@ -11,13 +11,22 @@ from snapstore.engine import Kind, Problem, Progress
 from snapstore.engines.objectstore import packs
 from snapstore.engines.objectstore.client import Bucket
 from snapstore.engines.objectstore.failures import Absent
-from snapstore.engines.objectstore.layout import REFS, pack_key, record_key, record_place, ref_dir
+from snapstore.engines.objectstore.layout import (
+    REFS,
+    log_prefix,
+    pack_key,
+    record_key,
+    record_place,
+    ref_dir,
+)
 from snapstore.engines.objectstore.packs import Pack, Ref
 from snapstore.engines.objectstore.records import Record, decode
+from snapstore.engines.objectstore.reflog import TRIES
 from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.ids import object_id
 
 _AT_ONCE = 16
+_MISSING = "missing_pack"
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,7 +40,11 @@ class Verification:
         self._workers = workers
 
     def problems(self, progress: Progress | None) -> Iterator[Problem]:
-        """Every problem of the records and of the packs that refs need now."""
+        """Every problem of the records and of the packs that refs need now.
+
+        What is not there may have been dropped by a purge since it was listed. So what refs need is
+        looked at again then, and only what they need still is missing.
+        """
         listed = [(found, record_place(found.key)) for found in self._bucket.every(REFS)]
         placed = [(place, found.size) for found, place in listed if place is not None]
         done, total = 0, sum(size for _, size in placed)
@@ -44,28 +57,80 @@ class Verification:
             if progress is not None:
                 progress(done, total)
         total += sum(ref.size for ref in needed.values())
+        absent: dict[bytes, Problem] = {}
         for ref, found in self._in_groups(self._pack, needed.values()):
-            yield from found
+            absent.update((ref.id, problem) for problem in found if problem.kind == _MISSING)
+            yield from (problem for problem in found if problem.kind != _MISSING)
             done += ref.size
             if progress is not None:
                 progress(done, total)
+        yield from self._still_missing(absent, needed) if absent else ()
+
+    def _still_missing(
+        self, absent: dict[bytes, Problem], seen: dict[bytes, Ref]
+    ) -> Iterator[Problem]:
+        """Of these packs those that refs need still; and the problems of those that they need
+        instead of the others."""
+        for _ in range(TRIES):
+            needed = self._needed()
+            others = [ref for ref in needed.values() if ref.id not in seen]
+            seen |= needed
+            before = len(absent)
+            for ref, found in self._in_groups(self._pack, others):
+                absent.update((ref.id, problem) for problem in found if problem.kind == _MISSING)
+                yield from (problem for problem in found if problem.kind != _MISSING)
+            if len(absent) == before:
+                break
+        yield from (problem for pack, problem in absent.items() if pack in needed)
+
+    def _needed(self) -> dict[bytes, Ref]:
+        """The packs that refs name now."""
+        newest: dict[str, int] = {}
+        for found in self._bucket.every(REFS):
+            place = record_place(found.key)
+            if place is not None:
+                newest.setdefault(*place)
+        records = self._in_groups(lambda place: self._record(*place), newest.items())
+        return {
+            ref.id: ref for _, last in records if isinstance(last, Record) for ref in last.packs
+        }
 
     def _log(self, directory: str, gens: Sequence[int]) -> Generator[Problem, None, Record | None]:
         """The problems of one ref's log, whose moves come newest first; its last record."""
+        for _ in range(TRIES):
+            found: list[Problem] = []
+            last = self._looked_through(directory, gens, found)
+            if not found and not (last and last.dropped):
+                break
+            places = (
+                record_place(entry.key) for entry in self._bucket.every(log_prefix(directory))
+            )
+            now = [place[1] for place in places if place]
+            if now == gens or not now:
+                break
+            gens = now
+        yield from found
+        return last
+
+    def _looked_through(
+        self, directory: str, gens: Sequence[int], problems: list[Problem]
+    ) -> Record | None:
+        """Its last record, by one look at these; what is wrong is added to the problems."""
         last: Record | None = None
         expected, whole = gens[0], True
         for gen, record in self._in_groups(lambda gen: self._record(directory, gen), gens):
             if isinstance(record, SnapstoreError):
-                yield Problem("damaged_record", record_key(directory, gen), None, None, str(record))
+                key = record_key(directory, gen)
+                problems.append(Problem("damaged_record", key, None, None, str(record)))
             elif gen == gens[0]:
                 last, whole = record, not record.expired
             if gen != expected and whole:
-                yield _gap(directory, gen + 1, expected)
+                problems.append(_gap(directory, gen + 1, expected))
             if isinstance(record, Record) and record.begins_anew:
                 whole = False
             expected = gen - 1
         if expected > 0 and whole:
-            yield _gap(directory, 1, expected)
+            problems.append(_gap(directory, 1, expected))
         return last
 
     def _record(self, directory: str, gen: int) -> Record | SnapstoreError:
@@ -89,7 +154,7 @@ class Verification:
             pack = Pack(ref, data, lambda start, end: b"")
             return [_wrong(key, o.id) for o in pack.all() if _differs(o.kind, o.payload, o.id)]
         except Absent:
-            return [Problem("missing_pack", key, None, None, f"{key} is not there")]
+            return [Problem(_MISSING, key, None, None, f"{key} is not there")]
         except Corrupt as error:
             return [Problem("damaged_pack", key, None, None, str(error))]
 
