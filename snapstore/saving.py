@@ -49,8 +49,7 @@ def commit_turn(
     content: Content,
     label: str,
     on_conflict: OnConflict,
-    *,
-    completes: bool = False,
+    completes: bool,
 ) -> tuple[str, Snapshot]:
     """Commit a turn on top of head; the session that holds it now, and its snapshot.
 

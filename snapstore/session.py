@@ -170,8 +170,8 @@ class Session:
             files = self._capture(stage)
             if head is not None and label in (None, head.label) and not self._changed:
                 same = files == (head.record.files, head.record.worktree, head.record.partial)
-                if same:
-                    return self._unless_moved(head, on_conflict)
+                if same and (self._is_unmoved() or on_conflict == "fork"):
+                    return head
             return self._commit(stage, files, label or "", on_conflict, completes=False)
 
     def complete(self, label: str | None = None, *, on_conflict: OnConflict = "raise") -> Snapshot:
@@ -198,15 +198,25 @@ class Session:
             return None, "", False
         return self._bound.capture(record, stage)
 
-    def _unless_moved(self, head: Snapshot, on_conflict: str) -> Snapshot:
+    def _is_unmoved(self) -> bool:
+        """Whether HEAD is where this object saw it last; durably so."""
         # HEAD may come from a process that was killed before its sync. Committing nothing still
         # makes all that is there durable, which is what save promises of the turn it returns.
         self._store.engine.commit([])
+        return self._actual == self._expected
+
+    def _require_unmoved(self) -> None:
+        if self._head is not None and not self._is_unmoved():
+            raise RefMoved(self._name, self._expected, self._actual)
+
+    @property
+    def _expected(self) -> bytes | None:
+        return self._head.raw_id if self._head else None
+
+    @property
+    def _actual(self) -> bytes | None:
         tip = refs.live(self._store.engine, self._ref)
-        actual = tip.new if tip else None
-        if actual != head.raw_id and on_conflict == "raise":
-            raise RefMoved(self._name, head.raw_id, actual)
-        return head
+        return tip.new if tip else None
 
     def _commit(
         self, stage: Stage, files: Files, label: str, on_conflict: OnConflict, completes: bool
@@ -218,14 +228,7 @@ class Session:
             raise
         content = Content(history, scratchpad, *files, self._encoded_meta())
         name, saved = commit_turn(
-            self._store,
-            stage,
-            self._name,
-            self._head,
-            content,
-            label,
-            on_conflict,
-            completes=completes,
+            self._store, stage, self._name, self._head, content, label, on_conflict, completes
         )
         self._name, self._ref = name, refs.SESSIONS + name
         self._stand_on(saved)
@@ -234,17 +237,15 @@ class Session:
         return saved
 
     def _refuse_when_moved(self, on_conflict: OnConflict) -> None:
-        tip = refs.live(self._store.engine, self._ref)
-        head, actual = self._head.raw_id if self._head else None, tip.new if tip else None
-        if head != actual:
-            raise no_way_on(self._name, head, actual, on_conflict) from None
+        expected, actual = self._expected, self._actual
+        if expected != actual:
+            raise no_way_on(self._name, expected, actual, on_conflict) from None
 
     # --- going back and forth ---------------------------------------------------------------------
 
     def reload(self) -> None:
         """Stand on the session's HEAD as it is in the store now; unsaved changes are dropped."""
-        tip = refs.live(self._store.engine, self._ref)
-        head = tip.new if tip else None
+        head = self._actual
         self._show(self._store.snapshot(head) if head else None)
 
     def _show(self, head: Snapshot | None) -> None:
@@ -253,17 +254,19 @@ class Session:
 
     def _stand_on(self, head: Snapshot | None) -> None:
         """Take a turn for the saved state; meta, which the caller may hold, stays as it is."""
-        self._head = head
         self._history.reset(head.record.history if head else None)
         self._scratchpad.reset(head.record.scratchpad if head else None)
+        # Last, for Ctrl-C may come before it: the next save then finds HEAD moved to the very turn
+        # that it would save. What is saved must never be taken for something new.
+        self._head = head
 
     def rewind(
         self, to: int | str | Snapshot, *, files: bool = False, force: bool = False
     ) -> Snapshot:
         """Move HEAD to an earlier turn, a snapshot or a revision. Nothing is lost: see undo.
 
-        With files=True the files go back too, in the directory that the turn was captured from,
-        after what is there was captured; ``restored`` says what was done.
+        To where it stands is no move: redo goes on. With files=True the files go back too, in the
+        directory that the turn was captured from, after a capture of what is there; see restored.
 
         Raises NotFound; Refused when there are unsaved changes, files in the way that could not be
         captured, or a directory that is gone or that this store never captured, unless forced.
@@ -271,13 +274,15 @@ class Session:
         target = self.at(to)
         self._refuse_unsaved(force)
         self.restored = None
+        stays = target == self._head
+        if files or stays:
+            self._require_unmoved()
         if files:
             from snapstore.worktree import moves
 
-            if self._head is not None:
-                self._unless_moved(self._head, "raise")
-            self.restored = moves.rewind(self._store, self._name, target, force=force)
-        else:
+            back = moves.restore_files if stays else moves.rewind
+            self.restored = back(self._store, self._name, target, force=force)
+        elif not stays:
             self._move(target.raw_id, "rewind", {"turn": target.turn})
         self._show(target)
         return target
@@ -297,8 +302,7 @@ class Session:
         return self._store.snapshot(self._store.objects.snapshots.at_turn(self._head.raw_id, turn))
 
     def _move(self, to: bytes, op: str, info: Mapping[str, Any]) -> Move | None:
-        expect = self._head.raw_id if self._head else None
-        update = Update(self._ref, to, expect, op, self._store.clock(), info)
+        update = Update(self._ref, to, self._expected, op, self._store.clock(), info)
         try:
             return self._store.engine.commit([], update)
         except RefMoved as moved:
@@ -340,8 +344,8 @@ class Session:
         if arguments.whole(steps, "the number of steps") < 1:
             raise InvalidInput(f"cannot go {steps} steps")
         self._refuse_unsaved(force)
-        if self._head is not None and refs.live(self._store.engine, self._ref) is not None:
-            self._unless_moved(self._head, "raise")
+        if self._actual is not None:
+            self._require_unmoved()
         self.restored = None
         try:
             for _ in range(steps):
@@ -368,7 +372,7 @@ class Session:
 
     def log(self) -> Line:
         """The turns of this session's line, newest first."""
-        return Line(self._store.objects, self._head.raw_id if self._head else None)
+        return Line(self._store.objects, self._expected)
 
     # --- tool pairs -------------------------------------------------------------------------------
 

@@ -211,11 +211,15 @@ def take_lock(local: Local, *, patience: float = 0) -> int | None:
     was given, is closed; None when it is not to be had within so many seconds."""
     local.disk.make_dir(_lock_of(local).parent)
     fd = local.disk.open_lock(_lock_of(local))
+    held = False
     try:
         local.disk.lock(fd, timeout=patience)
+        held = True
     except Locked:
-        os.close(fd)
         return None
+    finally:
+        if not held:
+            os.close(fd)
     return fd
 
 

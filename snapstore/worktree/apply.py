@@ -40,9 +40,9 @@ class Applier:
 
     def close(self) -> None:
         """Let go of the directory."""
-        if self._staging >= 0:
-            os.close(self._staging)
-            self._staging = -1
+        fd, self._staging = self._staging, -1
+        if fd >= 0:
+            os.close(fd)
         self._descent.close()
 
     # --- forward ----------------------------------------------------------------------------------

@@ -82,6 +82,6 @@ class Descent:
         """A tree may be deeper than a process may have files open: those in the middle go."""
         for at in range(1, len(self._fds) - 1):
             if self._fds[at] != _CLOSED:
-                os.close(self._fds[at])
-                self._fds[at] = _CLOSED
+                fd, self._fds[at] = self._fds[at], _CLOSED
+                os.close(fd)
                 self._open -= 1

@@ -1,0 +1,135 @@
+"""Ctrl-C at any place: what was acknowledged is there, and both this handle and others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interrupts import everywhere
+from stores import Place
+
+from snapstore import Session, SnapstoreError, Store
+from snapstore.engines.log.engine import LogEngine
+from snapstore.maintenance.purge import purge
+
+AT_ONCE = timedelta(0)
+STEPS = {"memory": 1, "log": 3, "object store": 11}
+"""Every how many places it comes: a longer way has more of them."""
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def told(session: Session) -> list[str]:
+    return [each["content"] for each in session.history]
+
+
+def add(session: Session, text: str) -> None:
+    session.history.append(message(text))
+    session.save(text)
+
+
+@pytest.mark.parametrize("step", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_save_that_was_interrupted_is_repeated_and_keeps_each_message_once(
+    place: Place, step: int
+) -> None:
+    session = place.open().session("a")
+    add(session, "first")
+    expected = ["first"]
+    for n, ctrl_c in enumerate(everywhere(step=step or STEPS[place.kind])):
+        session.history.append(message(f"m{n}"))
+        session.scratchpad["n"] = n
+        with ctrl_c:
+            session.save(f"t{n}")
+        seen = told(place.open().session("a"))
+        assert seen in (expected, [*expected, f"m{n}"])
+        assert ctrl_c.came or len(seen) == len(expected) + 1
+        expected.append(f"m{n}")
+        add(place.open().session("other"), f"o{n}")
+        session.save(f"t{n}")
+        assert told(session) == told(place.open().session("a")) == expected
+        assert session.scratchpad["n"] == n and session.turn == n + 2
+    assert n > 20
+    assert list(place.open().verify()) == []
+
+
+# --- everything else, on a log -----------------------------------------------------------------
+
+
+def filled(root: Path, work: Path) -> LogEngine:
+    """An engine on a store with a line of six turns, a fork, one that is deleted, and files."""
+    engine = LogEngine(root, durable=False)
+    store = Store(engine)
+    session = store.session("a")
+    for n in range(6):
+        add(session, f"turn {n}")
+    add(session.fork("fork", at=3), "on the fork")
+    add(store.session("gone"), "to be let go of")
+    store.delete("gone")
+    files = store.session("files")
+    work.mkdir()
+    files.worktree = work
+    for text in ("one", "two"):
+        (work / "file.txt").write_text(text)
+        add(files, text)
+    return engine
+
+
+def save_files(store: Store) -> None:
+    session = store.session("files")
+    assert session.worktree is not None
+    (session.worktree / "file.txt").write_text("three")
+    session.save("three")
+
+
+MOVES: dict[str, tuple[Callable[[Store], object], int]] = {
+    "rewind": (lambda store: store.session("a").rewind(2), 17),
+    "undo": (lambda store: store.session("a").undo(), 17),
+    "fork": (lambda store: store.session("a").fork("new", at=2), 17),
+    "tag": (lambda store: store.tag("good", store.session("a").at(2)), 17),
+    "delete": (lambda store: store.delete("fork"), 11),
+    "rename": (lambda store: store.rename("fork", "other"), 13),
+    "save files": (save_files, 23),
+    "rewind files": (lambda store: store.session("files").rewind(1, files=True), 47),
+    "restore files": (lambda store: store.session("files").restore(1), 47),
+    "read": (lambda store: told(store.session("a")), 17),
+    "verify": (lambda store: list(store.verify()), 61),
+    "collect": (lambda store: store.gc(apply=True, grace=AT_ONCE), 307),
+    "purge": (lambda store: purge(store, "turn 3", apply=True), 607),
+}
+
+
+@pytest.mark.parametrize("what", MOVES)
+def test_what_was_interrupted_harms_nobody(what: str, tmp_path: Path) -> None:
+    move, step = MOVES[what]
+    for n, ctrl_c in enumerate(everywhere(step=step)):
+        root, work = tmp_path / f"store{n}", tmp_path / f"work{n}"
+        store = Store(filled(root, work))
+        with ctrl_c:
+            move(store)
+        with Store(LogEngine(root, durable=False)) as fresh:
+            assert_whole(fresh, purged=what == "purge")
+            add(fresh.session("b"), "by another handle")
+        with suppress(SnapstoreError):  # it may have been done
+            move(store)
+        session = store.session("a")
+        before = told(session)
+        add(session, "and on")
+        assert told(store.session("a")) == [*before, "and on"]
+        assert_whole(store, purged=what == "purge")
+        store.close()
+    assert n > 5
+
+
+def assert_whole(store: Store, *, purged: bool) -> None:
+    """Nothing is damaged, and the line is there, as it was or as it is to be."""
+    assert list(store.verify()) == []
+    line = told(store.session("a"))
+    if not purged:
+        assert line[:2] == ["turn 0", "turn 1"] and len(line) in (2, 3, 5, 6, 7)
+    assert told(store.session("files"))
