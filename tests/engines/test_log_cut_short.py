@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from damage import QuickDisk, batches, files, flip, put, segment_path, unwitnessed
-from given import content, holds_turn, turn
+from given import Keeping, content, holds_turn, turn
 
 from snapstore.engines.log import caches
 from snapstore.engines.log.engine import LogEngine
@@ -173,6 +173,39 @@ def test_segments_that_an_older_manifest_does_not_name_are_set_aside_by_a_repair
     turn(log_at(), "b", "goes on")
     kept = [path.read_bytes() for path in layout.damaged.iterdir()]
     assert all(any(whole.startswith(data) for whole in kept) for data in segments)
+
+
+@pytest.mark.parametrize("left", ["nothing", "half of it", "all but a byte"])
+def test_an_active_segment_that_lost_its_first_batch_takes_no_save_though_nobody_bears_witness(
+    left: str, root: Path, log_at: Callable[..., LogEngine]
+) -> None:
+    """As after a collection: all refs stand in that batch, and nothing was written behind it."""
+    engine = log_at(disk=QuickDisk())
+    turn(engine, "a", "kept")
+    turn(engine, "a", "let go of")
+    engine.rewrite(Keeping([content(b"message of let go of").id]), now=0, grace=0)
+    engine.close()
+    unwitnessed(root)
+    active = segment_path(root, max(Layout(root).segments_on_disk()))
+    whole = active.read_bytes()
+    assert len(list(batches(active))) == 1
+    size = {"nothing": 0, "half of it": len(whole) // 2, "all but a byte": len(whole) - 1}[left]
+    put(active, whole[:size])
+
+    again = log_at(disk=QuickDisk())
+    assert again.tip("a") is None and again.cut_off is not None
+    refuses(again, active, 0)
+    (problem,) = again.verify()
+    assert (problem.kind, problem.path, problem.offset) == ("damaged_batch", str(active), 0)
+    assert not problem.harmless
+    assert not all(sign.well for sign in again.signs())
+    again.close()
+    assert log_at(disk=QuickDisk()).salvage(0)
+    mended = log_at(disk=QuickDisk())
+    assert holds_turn(mended, "kept")
+    tip = mended.tip("a")
+    assert tip is not None and tip.gen == 2
+    turn(mended, "a", "and on")
 
 
 def test_a_sealed_segment_that_was_cut_takes_no_save(

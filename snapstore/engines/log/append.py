@@ -179,7 +179,7 @@ class Appender:
         active = log.active
         if self._open_segment != active.number:
             self._open_to_write()
-        if active.size() != active.end:
+        if active.size() != active.end or not active.end:
             self._settle_tail(active)
         if self._durable and active.durable_end < active.end:
             # Batches of others: one of them may have been killed before its sync, and neither a

@@ -53,7 +53,7 @@ def _tail(log: Log) -> Sign:
     active = log.active
     if log.cut_short is not None:
         return Sign(False, str(log.cut_short), log.cut_short.hint)
-    if active.size() == active.end:
+    if active.size() == active.end > 0:
         return Sign(True, "the end of the log is as it was written")
     data = os.pread(active.fd, active.size() - active.end, active.end)
     tail = examine(data, active.name, active.end, active.next_number)

@@ -164,7 +164,7 @@ class Log:
         """Judge what lies behind the verified end, once for each state of it."""
         active = self.active
         length = active.size() - active.end
-        if length <= 0:
+        if length <= 0 < active.end:
             self._tail = None
             return False
         tail = self._tail

@@ -132,7 +132,7 @@ class Salvage(Rewrite):
             if offset != expected:
                 yield Span(segment.name, expected, offset - expected)
             expected = offset + opened.header.size
-        if expected < segment.size():
+        if expected < segment.size() or not expected:
             yield Span(segment.name, expected, segment.size() - expected)
         elif segment is not self._log.active and not ends_sealed(segment):
             yield Span(segment.name, expected, 0)

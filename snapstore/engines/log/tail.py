@@ -8,15 +8,16 @@ A writer that holds the lock and meets them has two cases to tell apart:
     Damage. Bytes that were acknowledged have changed since. Cutting would destroy what lies
     behind them, so nothing is written any more until ``repair`` has been asked for.
 
-Where cache/ knows that the log was durable further (see witness), nobody need ask. Else what tells
-them apart is what lies behind the first bad byte. A whole batch there was written
-later, if its number is higher than that of the batch which is missing: what has a lower one is a
-remnant of what the disk held before. If its ``durable end`` lies past the bad byte, its writer
-knew that byte to be synced: damage. Writers sync what they build on, so this decides nearly
-always. If two or more whole batches lie there whose writers waited for their syncs, the second
-waited with the lock held until everything before it was synced: damage. One alone, with no such
-claim, can be the survivor of several writes of one commit that were all in flight when the power
-went: a torn tail.
+Where cache/ knows that the log was durable further (see witness), nobody need ask. Nor where the
+first batch of a segment does not verify: it was durable before the manifest named the segment, and
+all refs stand in it. Else what tells them apart is what lies behind the first bad byte. A whole
+batch there was written later, if its number is higher than that of the batch which is missing: what
+has a lower one is a remnant of what the disk held before. If its ``durable end`` lies past the bad
+byte, its writer knew that byte to be synced: damage. Writers sync what they build on, so this
+decides nearly always. If two or more whole batches lie there whose writers waited for their syncs,
+the second waited with the lock held until everything before it was synced: damage. One alone, with
+no such claim, can be the survivor of several writes of one commit that were all in flight when the
+power went: a torn tail.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Tail:
 
 def examine(data: bytes, path: str, offset: int, number: int) -> Tail:
     """Judge the bytes from offset to the end of a segment, where batch number should begin."""
+    if offset == 0:
+        return Tail(path, 0, len(data), acknowledged=True)
     later = 0
     at = data.find(fmt.MAGIC, _claimed(data, path, offset))
     while at >= 0:

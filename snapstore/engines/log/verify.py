@@ -72,6 +72,8 @@ def _segment(
 ) -> Iterator[Problem | Sheet | int]:
     """The problems and the sheets of one segment up to an offset, between them how far it is."""
     path, start = str(segment.path), 0
+    if not stop:
+        yield Problem("damaged_batch", path, 0, None, "a segment is empty: all of it is gone")
     previous: Laid | None = None
     while start < stop:
         taken = Sheets(path)
