@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from stores import Place, place_on
 from snapstore import Store
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout
-from snapstore.errors import Corrupt, NothingToDo, Refused
+from snapstore.errors import Corrupt, NothingToDo, Refused, SnapstoreError
+from snapstore.history import SavedHistory
+from snapstore.maintenance.purge import purge
 from snapstore.maintenance.repair import repair
 from snapstore.store import open_store
 
@@ -56,6 +60,16 @@ def segment(place: Place) -> Path:
 
 def lengths(store: Store) -> dict[str, int]:
     return {info.name: info.messages for info in store.sessions()}
+
+
+def histories(store: Store) -> list[SavedHistory]:
+    """The messages of every turn that the store knows."""
+    turns = [move.new for move in store.engine.reflog() if move.new is not None]
+    found = []
+    for turn in turns:
+        with suppress(SnapstoreError):
+            found.append(store.snapshot(turn).history)
+    return found
 
 
 def test_a_whole_store_is_left_as_it_is(place: Place) -> None:
@@ -140,6 +154,40 @@ def test_a_lost_segment_costs_what_was_in_it(place: Place) -> None:
     store = place.open()
     assert lengths(store)["a"] == 10
     assert store.verify() == []
+
+
+def test_what_was_damaged_after_a_collection_is_taken_from_the_trash(place: Place) -> None:
+    filled(place.open())
+    with place.open() as store:
+        store.session("gone").save("let go of")
+        store.delete("gone")
+        for _ in range(60):
+            place.clock()
+        assert store.gc(apply=True, grace=timedelta(minutes=1)).objects == 1
+    layout = Layout(root_of(place))
+    assert list(layout.trash.glob("*.seg"))
+    packed = layout.segment(layout.segments_on_disk()[0])
+    hurt(packed, packed.stat().st_size // 2)
+    hurt(packed, 200)
+    assert repair(place.open()).moved
+    done = repair(place.open(), apply=True)
+    assert done.damaged and not done.moved
+    mended = place.open()
+    assert lengths(mended) == {"a": 6, "b": 6}
+    assert list(mended.verify()) == []
+
+
+def test_a_purged_text_does_not_come_back_from_anywhere(place: Place) -> None:
+    filled(place.open())
+    with place.open() as store:
+        session = store.session("a")
+        session.history.append("a canary that sings")
+        session.save()
+        assert store.gc(apply=True) is not None
+        purge(store, "canary that sings", apply=True)
+    hurt(segment(place), 100)
+    repair(place.open(), apply=True)
+    assert all("canary" not in str(list(each)) for each in histories(place.open()))
 
 
 def test_a_handle_that_was_open_sees_the_repaired_store(place: Place) -> None:

@@ -24,7 +24,8 @@ def repair(run: Invocation, applies: bool) -> None:
     deleted. A session that leads to something that is lost is moved to its newest whole turn.
     Indexes are made again. Where the log is shorter than it was, what is gone is given up. Where
     the journal of an interrupted restore is damaged, the files that it was moving are put into
-    snapstore-rescued-... in their directory. Without --apply nothing is changed.
+    snapstore-rescued-... in their directory. Without --apply nothing is changed. With it, what is
+    damaged is also looked for in trash/, so more may be saved than was shown.
 
     \b
     Examples:

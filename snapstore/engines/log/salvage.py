@@ -4,8 +4,10 @@ All of it is done with the lock held, for while data is damaged nobody can save 
 
     1. every batch that verifies is looked for, behind damaged parts too
     2. segments with a damaged part, and the active one, are packed again from these batches
-    3. the refs are where the last move says that was found, or page of refs
-    4. the manifest names the new segments; the old ones go to damaged/ as they are
+    3. so are the objects that only trash/ still holds whole: what a collection replaced lately may
+       be what was damaged since. What nothing leads to is let go of again by the next collection
+    4. the refs are where the last move says that was found, or page of refs
+    5. the manifest names the new segments; the old ones go to damaged/ as they are
 
 Whether what the refs lead to is whole is for ``maintenance.repair`` to find out afterwards.
 """
@@ -26,7 +28,7 @@ from snapstore.engines.log.pack import Packer
 from snapstore.engines.log.records import decode_page, moves_in
 from snapstore.engines.log.rewrite import Rewrite
 from snapstore.engines.log.segment import Segment
-from snapstore.errors import Corrupt, UnsupportedFormat
+from snapstore.errors import Corrupt, DiskError, UnsupportedFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class Salvage(Rewrite):
             else:
                 self._names += packer.finish()
                 self._leave_alone(segment)
+        self._revive(packer)
         self._names += packer.finish()
         names = [self._put_in_place(name, 0) for name in self._names]
         active = max([*names, log.active.number]) + 1
@@ -125,6 +128,19 @@ class Salvage(Rewrite):
         # With those that a manifest which came back from an older copy does not name.
         aside = trash.stray(layout, manifest.segments)
         trash.set_aside(layout, disk, aside, layout.damaged, self._now)
+
+    def _revive(self, packer: Packer) -> None:
+        paths = sorted(self._layout.trash.glob("*.seg"))
+        if self._disk.free(self._layout.root) < sum(path.stat().st_size for path in paths):
+            return
+        for path in paths:
+            try:
+                segment = Segment(0, path, self._disk)
+            except (Corrupt, DiskError):
+                continue
+            for _, opened in whole_batches(segment):
+                packer.add(self._staying(opened), ())
+            segment.close()
 
     def _damaged(self, segment: Segment) -> Iterator[Span]:
         expected = 0
