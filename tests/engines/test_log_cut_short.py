@@ -21,8 +21,6 @@ from snapstore.errors import Corrupt
 
 TURNS = 8
 
-pytestmark = pytest.mark.filterwarnings("ignore:the state before some damage")
-
 
 @pytest.fixture
 def log(root: Path) -> Path:

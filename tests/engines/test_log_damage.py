@@ -22,8 +22,6 @@ from snapstore.errors import Corrupt
 
 TURNS = 6
 
-pytestmark = pytest.mark.filterwarnings("ignore:the state before some damage")
-
 
 def make(root: Path, *, handles: int) -> None:
     """A store of TURNS turns, saved through so many handles one after another."""

@@ -17,8 +17,6 @@ from snapstore.engines.log.layout import Layout
 from snapstore.errors import Corrupt, DiskError, SnapstoreError
 from snapstore.plainfile import read_plain
 
-pytestmark = pytest.mark.filterwarnings("ignore:the state before some damage")
-
 IN_PLACE: dict[str, Callable[[Path], None]] = {
     "a FIFO": os.mkfifo,
     "a directory": lambda path: path.mkdir(),

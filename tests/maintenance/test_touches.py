@@ -19,8 +19,6 @@ from snapstore.engines.log.layout import Layout
 from snapstore.ids import object_id
 from snapstore.store import open_store
 
-pytestmark = pytest.mark.filterwarnings("ignore:the state before some", "ignore:what was ackn")
-
 
 def turns(store: Store, name: str, *messages: str) -> None:
     session = store.session(name)
