@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from snapstore import (
 )
 from snapstore.disk import Disk
 from snapstore.engines.log.engine import LogEngine
-from snapstore.errors import DiskError, UnknownOutcome
+from snapstore.errors import DiskError, NothingToDo, UnknownOutcome
 
 
 def saved(store: Store, name: str, *messages: Any) -> Session:
@@ -293,3 +295,18 @@ def test_verify_looks_at_turns_that_only_undo_could_reach(store: Store, place: P
     gone = session.history.ids()[1]
     session.rewind(1)
     assert [problem.id for problem in place.lacking(gone).verify()] == [gone]
+
+
+def test_after_a_collection_no_move_leads_nowhere(store: Store) -> None:
+    for name in ("stays", "goes"):
+        session = store.session(name)
+        session.history.append({"role": "user", "content": name})
+        session.save()
+    store.delete("goes")
+    store.gc(apply=True, grace=timedelta(0))
+    assert list(store.verify()) == []
+    assert [info.name for info in store.sessions()] == ["stays"]
+    gone = store.session("goes")
+    with suppress(NothingToDo):  # whoever still has it has it whole
+        gone.undo()
+        assert [message["content"] for message in gone.history] == ["goes"]

@@ -123,9 +123,13 @@ class MemoryEngine:
             self._usable()
             if tips is not None:
                 check_tips(tips, self.tips())
-            gone = [self._objects.pop(object_id, None) for object_id in objects]
-            self._moves = [move for move in self._moves if move.gen >= before.get(move.ref, 0)]
+            doomed = frozenset(objects)
+            left = {i: o for i, o in self._objects.items() if i not in doomed}
+            dropped = len(self._objects) - len(left)
+            moves = [move for move in self._moves if move.gen >= before.get(move.ref, 0)]
+            by_ref = dict(self._by_ref)
             for ref, first in before.items():
-                moves = self._by_ref[ref]
-                moves[: first - 1] = [None] * (first - 1)
-            return sum(o is not None for o in gone)
+                by_ref[ref] = [*[None] * (first - 1), *by_ref[ref][first - 1 :]]
+            # At once and without a call, so that Ctrl-C comes before or after it.
+            self._objects, self._moves, self._by_ref = left, moves, by_ref
+            return dropped

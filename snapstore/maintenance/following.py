@@ -6,12 +6,14 @@ something may be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from snapstore import refs
 from snapstore.engine import Move, Problem
 from snapstore.errors import Corrupt, ObjectMissing, SnapstoreError, UnsupportedFormat
+from snapstore.maintenance.counting import first_that_count, histories
 from snapstore.maintenance.reach import Reach
 from snapstore.model.layout import LAYOUT
 
@@ -45,9 +47,10 @@ def follow(store: Store, kind: Callable[[bytes], int] | None) -> Followed:
     waiting: list[tuple[bytes, SnapstoreError]] = []
     reach = Reach(store.objects, lambda *found: waiting.append(found), kind)
     met: list[Met] = []
+    missed: list[tuple[Move, Met]] = []
 
     def note(move: Move, turn: int | None) -> None:
-        met.extend(Met(_problem(move, turn, *found), found[1]) for found in waiting)
+        missed.extend((move, Met(_problem(move, turn, *found), found[1])) for found in waiting)
         waiting.clear()
 
     for move in heads(store, lambda error: met.append(_unreadable(error))):
@@ -64,7 +67,21 @@ def follow(store: Store, kind: Callable[[bytes], int] | None) -> Followed:
         for tree in refs.trees_of(move):
             reach.tree(tree)
         note(move, None)
-    return Followed(met, reach.chunked)
+    return Followed([*met, *_counted(store, missed)], reach.chunked)
+
+
+def _counted(store: Store, missed: Sequence[tuple[Move, Met]]) -> Iterator[Met]:
+    """What was missed; harmless where it is about moves that a purge would have dropped."""
+    firsts: Mapping[str, int] = {}
+    if missed:
+        with contextlib.suppress(SnapstoreError):
+            firsts = first_that_count(histories(store.engine.reflog()))
+    for move, met in missed:
+        problem = met.problem
+        if move.gen < firsts.get(move.ref, 0):
+            message = f"{problem.message}; a purge was cut off there: purge again"
+            problem = problem._replace(harmless=True, message=message)
+        yield Met(problem, met.error)
 
 
 def heads(store: Store, unreadable: Report) -> Iterator[Move]:

@@ -28,6 +28,13 @@ from snapstore.chunks import pieces_of
 from snapstore.engine import Discarding, Kind, Move, Update
 from snapstore.errors import Corrupt, ObjectMissing, RefMoved, Refused, SnapstoreError
 from snapstore.maintenance.astray import astray
+from snapstore.maintenance.counting import (
+    MORE,
+    PURGED,
+    begin_of_purge,
+    first_that_count,
+    histories,
+)
 from snapstore.maintenance.reach import Reach
 from snapstore.maintenance.rewrite import Rewriter
 from snapstore.maintenance.unwanted import Unwanted
@@ -38,10 +45,6 @@ if TYPE_CHECKING:
     from snapstore.store import Store
 
 _TRIES = 8
-_PURGED = "purged"
-"""In the info of a purge's moves: at (when it took place), what was changed, and whether there is
-more: the ref comes to stand where it stood only with a later move."""
-_MORE = "more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,8 @@ def purge(store: Store, text: str, *, apply: bool = False) -> Purged:
             touched, dropped, changed = _purge(store, engine, unwanted, stage)
         else:
             rewriter = Rewriter(store.objects, unwanted, stage)
-            histories = _histories(store.engine.reflog())
-            touched = [plan.tip.ref for plan in _plans(store, rewriter, histories)]
+            lines = histories(store.engine.reflog())
+            touched = [plan.tip.ref for plan in _plans(store, rewriter, lines)]
             dropped, changed = len(set(rewriter.replaced())), rewriter.changed
     return Purged(
         sessions=tuple(map(refs.described, touched)),
@@ -113,12 +116,12 @@ def _purge(
         tips = _gens(store)
         try:
             moves = list(store.engine.reflog())
-            histories = _histories(moves)
-            plans = list(_plans(store, rewriter, histories))
+            lines = histories(moves)
+            plans = list(_plans(store, rewriter, lines))
             if not plans:
-                live = _live(store, moves, histories)
+                live = _live(store, moves, lines)
                 doomed = _doomed(store, rewriter, unwanted, live)
-                dropped = engine.discard(doomed, _first_that_count(histories), tips)
+                dropped = engine.discard(doomed, first_that_count(lines), tips)
                 return list(touched), dropped, counted | rewriter.changed
             touched |= {plan.tip.ref: None for plan in plans}
             _carry_out(store, plans, stage, counted | rewriter.changed)
@@ -143,49 +146,6 @@ def _gens(store: Store) -> dict[str, int]:
     return {tip.ref: tip.gen for tip in store.engine.tips()}
 
 
-# --- the moves that count -----------------------------------------------------------------------
-
-
-def _histories(moves: Iterable[Move]) -> dict[str, list[Move]]:
-    """The moves of each ref that points at snapshots, oldest first, from its last purge on."""
-    found: dict[str, list[Move]] = {}
-    for move in moves:
-        if move.ref.startswith(refs.OF_SNAPSHOTS):
-            found.setdefault(move.ref, []).append(move)
-    return {ref: _since_purge(moves[::-1]) for ref, moves in found.items()}
-
-
-def _since_purge(moves: list[Move]) -> list[Move]:
-    """The moves from the first one of the last purge on that came to its end."""
-    end = len(moves)
-    while end:
-        last = moves[end - 1]
-        first = _begin_of_purge(moves, end - 1)
-        follows = moves[end] if end < len(moves) else None
-        if last.op == refs.PURGE and (
-            not last.info[_PURGED][_MORE] or (follows is not None and follows.new is None)
-        ):
-            return moves[first:]
-        end = first
-    return moves
-
-
-def _begin_of_purge(moves: list[Move], at: int) -> int:
-    """The index of the first move of the purge that a move belongs to; its own when to none."""
-    purge = moves[at].info[_PURGED]["at"] if moves[at].op == refs.PURGE else None
-    while purge is not None and at and moves[at - 1].op == refs.PURGE:
-        if moves[at - 1].info[_PURGED]["at"] != purge:
-            break
-        at -= 1
-    return at
-
-
-def _first_that_count(histories: Mapping[str, list[Move]]) -> dict[str, int]:
-    """Of each ref that was purged the first move that stays."""
-    firsts = {ref: moves[0] for ref, moves in histories.items()}
-    return {ref: move.gen for ref, move in firsts.items() if move.op == refs.PURGE}
-
-
 # --- what is to be done to each ref -------------------------------------------------------------
 
 
@@ -203,13 +163,13 @@ class _Plan:
 
 
 def _plans(
-    store: Store, rewriter: Rewriter, histories: Mapping[str, list[Move]]
+    store: Store, rewriter: Rewriter, lines: Mapping[str, list[Move]]
 ) -> Iterator[_Plan]:
-    for moves in histories.values():
+    for moves in lines.values():
         tip = stands = moves[-1]
-        cut_off = tip.op == refs.PURGE and tip.info[_PURGED][_MORE]
+        cut_off = tip.op == refs.PURGE and tip.info[PURGED][MORE]
         if cut_off:
-            stands = moves[_begin_of_purge(moves, len(moves) - 1) - 1]
+            stands = moves[begin_of_purge(moves, len(moves) - 1) - 1]
         old = [move.new for move in moves if move.new is not None]
         if not old:
             continue
@@ -276,7 +236,7 @@ def _carry_out(store: Store, plans: list[_Plan], stage: Stage, changed: Mapping[
         head, gen = plan.tip.new, plan.tip.gen
         for n, new in enumerate(plan.heads, 1):
             more = is_gone or n < len(plan.heads)
-            info = {**plan.info, _PURGED: {**record, _MORE: more}}
+            info = {**plan.info, PURGED: {**record, MORE: more}}
             time, ref = store.clock(), plan.tip.ref
             stage.commit(
                 Update(ref, new, head, refs.PURGE, time, info, at=gen, base=0, born=gen + 1)
@@ -319,14 +279,14 @@ def _doomed(
     return (doomed | astray(store.engine, unwanted)).difference(live)
 
 
-def _live(store: Store, moves: Iterable[Move], histories: Mapping[str, list[Move]]) -> set[bytes]:
+def _live(store: Store, moves: Iterable[Move], lines: Mapping[str, list[Move]]) -> set[bytes]:
     """What is reached from the refs as they are, and from the moves that count."""
 
     def give_up(object_id: bytes, error: SnapstoreError) -> None:
         raise error
 
     reach = Reach(store.objects, give_up)
-    for counting in histories.values():
+    for counting in lines.values():
         for move in counting:
             if move.new is not None:
                 for turn in reach.line(move.new):

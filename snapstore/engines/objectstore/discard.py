@@ -10,11 +10,11 @@
        he withdraws the record, for it may name what is to go and have come too late to be seen
     5. look again: when a ref has come to need one of the old packs since, or one that came since
        and holds one of the objects, start over
-    6. delete the old packs, and the records before the first that counts. The numbers of young ones
-       stay taken: who knows the ref from before would else make one of these moves anew, behind
-       those that count, and be told that it was saved. Write those again that repeat one of
-       the objects. Note once more that this took place: each machine forgets, when it opens the
-       store the next time, what it has cached of it
+    6. delete the records before the first that counts, then the old packs, which they name. The
+       numbers of young ones stay taken: who knows the ref from before would else make one of these
+       moves anew, behind those that count, and be told that it was saved. Note once more that this
+       took place: each machine forgets, when it opens the store the next time, what it has cached
+       of it. Write those records again that repeat one of the objects
 
 Nothing is deleted before every ref can do without it, so who dies on the way has lost nothing, and
 doing it again does the rest. A pack that no record has ever named may belong to a save that is
@@ -84,10 +84,10 @@ class Discarding:
             format.note_purge(self._bucket)
         _refuse(self._needing({*held, *self._uploaded_since(listed, gone)}))
         young = self._maybe_under_way(held, listed)
+        self._drop_records(before)
         if held:
             self._bucket.delete(pack_key(i) for i in held if i not in young)
             format.note_purge(self._bucket)  # for who has opened the store in between
-        self._drop_records(before)
         for record in needing:
             self._mend_records(record, before, gone)
         self._forget(before, everything=bool(held) or tips is not None)
