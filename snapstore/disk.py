@@ -129,26 +129,6 @@ class Disk:
             raise
         self.sync_dir(path.parent)
 
-    def write_new_file(self, path: Path, data: bytes) -> None:
-        """As write_file, where nothing must be yet. Raises FileExistsError, and changes nothing."""
-        temp = path.with_name(f".{path.name}.{os.getpid()}{TEMP_SUFFIX}")
-        fd = self._create(temp)
-        try:
-            try:
-                self.write_at(fd, data, 0)
-                self.sync(fd)
-            finally:
-                os.close(fd)
-            try:
-                os.link(temp, path)  # unlike a rename it replaces nothing
-            except FileExistsError:
-                raise
-            except OSError as error:
-                raise _refused(f"making {path}", error) from error
-        finally:
-            self.remove(temp)
-        self.sync_dir(path.parent)
-
     def write_cache(self, path: Path, data: bytes) -> bool:
         """Put a throw-away file in place without waiting for the disk; False where that fails."""
         temp = path.with_name(f"{path.name}.{os.getpid()}{TEMP_SUFFIX}")
@@ -210,7 +190,7 @@ class Disk:
     # and a symbolic link is never followed, so nothing outside that directory can be reached.
 
     def create_at(self, folder: int, name: bytes) -> int:
-        """A descriptor of a new file, 0600. An existing name is an error."""
+        """A descriptor of a new file, 0600. An existing name is an error (EEXIST)."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             return os.open(name, flags, 0o600, dir_fd=folder)
@@ -225,6 +205,18 @@ class Disk:
                 view = view[os.write(fd, view) :]
         except OSError as error:
             raise _refused("writing", error) from error
+
+    def open_stream(self, path: Path) -> int:
+        """A descriptor to append to what is no plain file: a pipe, a terminal, a device."""
+        try:
+            return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refused(f"opening {path}", error) from error
+
+    def set_owner(self, fd: int, user: int, group: int) -> None:
+        """Give an open file to a user and group, as far as that is allowed."""
+        with contextlib.suppress(OSError):
+            os.fchown(fd, user, group)
 
     def symlink_at(self, target: bytes, folder: int, name: bytes) -> None:
         """Make a symbolic link. An existing name is an error."""
@@ -255,7 +247,7 @@ class Disk:
             raise _refused(f"removing {os.fsdecode(name)}", error) from error
 
     def rename_at(self, folder: int, name: bytes, new_folder: int, new_name: bytes) -> None:
-        """Move a name to another directory of the same file system, where it must be free."""
+        """Move a name to another directory of the same file system, replacing what was there."""
         try:
             os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
         except OSError as error:

@@ -1,7 +1,8 @@
 """Every error that snapstore raises on purpose: one tree, one sentence a class.
 
-The message says what happened; ``hint`` says what to do next. Attributes carry the facts, so that
-a program need not read the text. Exit codes and rendering belong to the command line.
+The message says what happened; ``hint`` says what to do next, and a traceback ends with it.
+Attributes carry the facts, so that a program need not read the text. Exit codes and rendering
+belong to the command line.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ class SnapstoreError(Exception):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
-        if hint:
-            self.hint = hint
+        self.hint = hint or self.hint
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """As usual; the hint is also the note that a traceback ends with (PEP 678)."""
+        super().__setattr__(name, value)
+        if name == "hint":
+            super().__setattr__("__notes__", [f"hint: {value}"] if value else [])
 
 
 # --- what was asked for is not there ---------------------------------------------------------
@@ -27,7 +33,7 @@ class SnapstoreError(Exception):
 class StoreNotFound(SnapstoreError):
     """There is no store at this place."""
 
-    hint = "make one with `snapstore init`, or name one with --store"
+    hint = "`snapstore init` makes one, and so does the first save unless opened with create=False"
 
 
 class NotFound(SnapstoreError):

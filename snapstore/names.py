@@ -24,6 +24,7 @@ SLUG_LENGTH = 48
 
 PUNCTUATION = frozenset("._+-/")
 
+_NOT_COMPOSED = "it is not in Unicode normal form C"
 _NUMBERED = re.compile(r"(.+)\+[1-9][0-9]*")
 
 
@@ -31,10 +32,12 @@ def valid_name(text: str) -> None:
     """Return when text may name a session; InvalidInput with the reason when it may not."""
     reason = _objection(arguments.text(text, "a name"))
     if reason:
-        raise InvalidInput(
-            f"{text[:MAX_LENGTH]!r} cannot name a session: {reason}",
-            hint="use letters, digits and . _ + - /, beginning with a letter or a digit",
-        )
+        hint = "use letters, digits and . _ + - /, beginning with a letter or a digit"
+        if reason == _NOT_COMPOSED:
+            hint = "it looks the same, but write each letter and its marks as one character"
+        elif "@" in text or "~" in text:
+            hint = f"that is how a turn is named; `snapstore fork {text} NAME` starts one from it"
+        raise InvalidInput(f"{text[:MAX_LENGTH]!r} cannot name a session: {reason}", hint=hint)
 
 
 def slug(text: str) -> str:
@@ -82,7 +85,7 @@ def _objection(text: str) -> str:
     if "" in text.split("/"):
         return "it has an empty part between slashes"
     if not unicodedata.is_normalized("NFC", text):
-        return "it is not in Unicode normal form C"
+        return _NOT_COMPOSED
     return ""
 
 

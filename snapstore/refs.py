@@ -66,6 +66,19 @@ def create(
     return _granted(engine.commit([], Update(ref, head, None, op, time, info)))
 
 
+def refuse_namesake(engine: Engine, ref: str) -> None:
+    """Raise Refused for a tag that a session of its name would hide, and for such a session."""
+    for kind, other in ((SESSIONS, TAGS), (TAGS, SESSIONS)):
+        name = ref.removeprefix(kind)
+        if not ref.startswith(kind) or live(engine, other + name) is None:
+            continue
+        hint = "choose another name"
+        if other == SESSIONS:
+            raise Refused(f"{name} is a session, and would hide a tag of that name", hint=hint)
+        hint += f", or remove the tag first: `snapstore tag -d {name}`"
+        raise Refused(f"{name} is a tag, which a session of that name would hide", hint=hint)
+
+
 def step_back(
     engine: Engine,
     ref: str,
@@ -97,7 +110,7 @@ def step_back(
         tip.new,
         "undo",
         time,
-        {"of": _made_by(tip), "at": _made_by(target), **_kept(target, "back"), **(facts or {})},
+        {"of": made_by(tip), "at": made_by(target), **_kept(target, "back"), **(facts or {})},
         at=tip.gen,
         base=target.base if target else 0,
         redo=tip.gen,
@@ -115,7 +128,7 @@ def _begins_with_purge(engine: Engine, tip: Move) -> bool:
     return tip.new is not None and born is not None and born.op == PURGE
 
 
-def _made_by(move: Move | None) -> str:
+def made_by(move: Move | None) -> str:
     """The op that made what a ref stands on: of an undo the one that it went back to."""
     if move is None:
         return ""
@@ -182,7 +195,7 @@ def step_forth(
         tip.new,
         "redo",
         time,
-        {"of": _made_by(target), **_kept(target, "forth"), **(facts or {})},
+        {"of": made_by(target), **_kept(target, "forth"), **(facts or {})},
         at=tip.gen,
         base=target.base,
         redo=target.redo,

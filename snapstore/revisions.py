@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,11 +77,12 @@ def _split(name: str, text: str) -> tuple[str, list[re.Match[str]]]:
         steps.append(step)
         at = step.end()
     if base is None:
-        raise InvalidInput(
-            f"{text!r} is no revision",
-            hint="write NAME, NAME@12, NAME~3, NAME@{2}, @, or at least 4 digits of an id",
-        )
-    return base.group(), steps
+        hint = "write NAME, NAME@12, NAME~3, NAME@{2}, @, or at least 4 digits of an id"
+        if text[:2] in ("@{", *(f"@{digit}" for digit in range(10))):
+            hint = f"of the current session that is @{text}; else {hint}"
+        raise InvalidInput(f"{text!r} is no revision", hint=hint)
+    # No name is of another form, and to who typed it both look the same.
+    return unicodedata.normalize("NFC", base.group()), steps
 
 
 def _session_of(store: Store, base: str, current: str | None) -> str | None:

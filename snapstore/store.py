@@ -138,6 +138,7 @@ class Store:
         Raises Refused when the name is taken, ObjectMissing when the turn is of another store.
         """
         valid_name(name)
+        refs.refuse_namesake(self.engine, refs.SESSIONS + name)
         self.snapshot(raw_id_of(source))
         info = {"forked_from": source.raw_id}
         try:
@@ -159,6 +160,7 @@ class Store:
         """Give a session another name. When it is the current one it stays that."""
         valid_name(new)
         self._known(old)
+        refs.refuse_namesake(self.engine, refs.SESSIONS + new)
         refs.rename(self.engine, refs.SESSIONS + old, refs.SESSIONS + new, self.clock())
         current.follow_rename(self)
 
@@ -207,9 +209,10 @@ class Store:
         return ref
 
     def free_names(self, name: str) -> Iterator[str]:
-        """name+1, name+2, ...: those that are not taken."""
+        """name+1, name+2, ...: those that no session and no tag has or had."""
+        kinds = (refs.SESSIONS, refs.TAGS)
         for candidate in numbered(name):
-            if self.engine.tip(refs.SESSIONS + candidate) is None:
+            if all(self.engine.tip(kind + candidate) is None for kind in kinds):
                 yield candidate
 
     def worktree(self, root: Path) -> Worktree:
@@ -234,9 +237,10 @@ class Store:
     def tag(self, name: str, snapshot: Snapshot) -> None:
         """Name a turn for good; an existing tag is moved.
 
-        Raises ObjectMissing when the turn is of another store.
+        Raises Refused when a session has the name, ObjectMissing when the turn is of another store.
         """
         valid_name(name)
+        refs.refuse_namesake(self.engine, refs.TAGS + name)
         self.snapshot(raw_id_of(snapshot))
         tip = self.engine.tip(refs.TAGS + name)
         expect = tip.new if tip else None

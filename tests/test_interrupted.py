@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from stores import Place
 
 from snapstore import Session, SnapstoreError, Store
 from snapstore.engines.log.engine import LogEngine
+from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.maintenance.purge import purge
 
 AT_ONCE = timedelta(0)
@@ -56,6 +59,45 @@ def test_a_save_that_was_interrupted_is_repeated_and_keeps_each_message_once(
         assert session.scratchpad["n"] == n and session.turn == n + 2
     assert n > 20
     assert list(place.open().verify()) == []
+
+
+@pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_first_save_that_was_interrupted_makes_the_store_when_it_is_repeated(
+    new_place: Callable[[], Place], slowly: bool
+) -> None:
+    for ctrl_c in everywhere(step=1 if slowly else 23):
+        with new_place() as place:
+            session = place.open().session("a")
+            session.history.append(message("first"))
+            with ctrl_c:
+                session.save()
+            session.save()
+            add(session, "second")
+            assert told(place.open().session("a")) == ["first", "second"]
+            assert list(place.open().verify()) == []
+
+
+def with_brief_leases(store: Store) -> Store:
+    """Where a lease that could not be given back has to run out, let it be soon."""
+    if isinstance(store.engine, ObjectStoreEngine):
+        store.engine.lease_time = 0.3
+    return store
+
+
+def test_a_task_that_was_interrupted_goes_on_in_the_same_handle(
+    new_place: Callable[[], Place],
+) -> None:
+    for ctrl_c in everywhere(step=67):
+        with new_place() as place:
+            store, ran = with_brief_leases(place.open()), Counter[str]()
+            phases = [(name, partial(ran.update, [name])) for name in ("one", "two", "three")]
+            with ctrl_c:
+                store.run_task("t", phases)
+            store.run_task("t", phases)
+            again = with_brief_leases(place.open())
+            again.run_task("t", phases)
+            assert set(ran) == {"one", "two", "three"} and ran.total() <= 4
+            assert list(again.verify()) == []
 
 
 # --- everything else ---------------------------------------------------------------------------

@@ -19,8 +19,9 @@ COMMAND_LINE = ROOT / "cli" / "snapstore_cli"
 LAYERS = [
     {"errors", "_version"},
     {"arguments"},
-    {"ids", "names", "times", "plainfile"},
+    {"ids", "names", "times", "sizes", "plainfile"},
     {"disk"},
+    {"outfile"},
     {"engine"},
     {"engines"},
     {"values", "frozen", "toolshapes", "deepjson"},

@@ -190,7 +190,9 @@ def test_names_win_over_a_hex_prefix_and_sessions_over_tags(
     first = store.resolve("s@1")
     store.tag(prefix, first)
     assert store.resolve(prefix) == first
-    store.fork(store.resolve("s@2"), prefix)
+    hiding = store.session(prefix)
+    hiding.save("1")
+    hiding.save("2")
     assert store.resolve(prefix).turn == 2
     assert store.revision(prefix).session == prefix
     assert store.resolve(alike[0]).id == alike[0]
@@ -214,3 +216,12 @@ def test_three_digits_are_too_few_for_an_abbreviation(lines: Store) -> None:
     head = lines.resolve("a")
     with pytest.raises(NotFound):
         lines.resolve(head.id[:3])
+
+
+def test_a_name_typed_in_another_normal_form_is_the_name(store: Store) -> None:
+    session = store.session("café")
+    session.save()
+    assert store.resolve("cafe\u0301@1") == session.head
+    with pytest.raises(InvalidInput) as refused:
+        store.session("cafe\u0301")
+    assert "looks the same" in refused.value.hint

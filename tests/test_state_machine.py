@@ -184,7 +184,8 @@ class Sessions(RuleBasedStateMachine):
             self.refused(RefMoved, act)
         else:
             act()
-            self.plain.move(handle.session.name, ("rewind",), target)
+            if target != handle.head:  # else it is no move
+                self.plain.move(handle.session.name, ("rewind",), target)
             self.stand(handle, target)
 
     @rule(pick=PICK, back=st.booleans(), force=st.booleans())

@@ -11,7 +11,15 @@ import sys
 
 def run() -> int:
     """Run the command line and return its exit code; never raises."""
-    words = sys.argv[1:]
+    try:
+        return _run(sys.argv[1:])
+    except KeyboardInterrupt as interrupted:  # before there was anything that could report it
+        from snapstore_cli.errors import report
+
+        return report(interrupted, sys.argv[1:])
+
+
+def _run(words: list[str]) -> int:
     if words[:1] == ["hook"] and not {"-h", "--help"}.intersection(words):
         from snapstore_cli.hooking.main import Arguments
         from snapstore_cli.hooking.main import run as hook

@@ -34,6 +34,11 @@ class LazyCommand(NamedTuple):
     help: str
     aliases: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it can be called by."""
+        return (self.name, *self.aliases)
+
     def load(self) -> click.Command:
         """Import it."""
         module, attribute = self.place.split(":")
@@ -52,6 +57,19 @@ class _Known(StringParamType):
         from snapstore_cli.completing import complete
 
         return complete(ctx, param.name or "", incomplete)
+
+
+def _near(name: str, known: Sequence[str]) -> list[str]:
+    """The names that are close to one; else the one that it may be short for, as rm for remove."""
+    from difflib import get_close_matches
+
+    begun = [full for full in known if full[:1] == name[:1] and _in_order(name, full)]
+    return get_close_matches(name, known, n=2) or (begun if len(begun) == 1 else [])
+
+
+def _in_order(letters: str, text: str) -> bool:
+    left = iter(text)
+    return all(letter in left for letter in letters)
 
 
 def _collect(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -177,10 +195,7 @@ class Group(click.Group):
         """As click does, with near names in the error, of commands that are not imported too."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches
-
-            known = [n for command in self._lazy() for n in (command.name, *command.aliases)]
-            near = get_close_matches(name, [*known, *self.commands], n=2)
+            near = _near(name, [*self.commands, *(n for c in self._lazy() for n in c.names)])
             also = f"; did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"there is no command {name!r}{also}", ctx)
         return super().resolve_command(ctx, args)

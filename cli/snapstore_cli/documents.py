@@ -19,14 +19,17 @@ Names = Mapping[str, Sequence[str]]
 
 
 def names(store: Store) -> Names:
-    """Where every session and tag stands."""
+    """Where every session and tag stands. A tag that a session of its name hides is ``tag NAME``:
+    the name alone would lead elsewhere."""
     found: dict[str, list[str]] = {}
+    sessions: set[str] = set()
     # Asked of the refs alone: what they point at need not be read, nor be readable.
     for tip in store.engine.tips(refs.SESSIONS):
         if tip.new:
-            found.setdefault(tip.new.hex(), []).append(tip.ref.removeprefix(refs.SESSIONS))
+            sessions.add(name := tip.ref.removeprefix(refs.SESSIONS))
+            found.setdefault(tip.new.hex(), []).append(name)
     for tag, snapshot_id in store.tags().items():
-        found.setdefault(snapshot_id, []).append(tag)
+        found.setdefault(snapshot_id, []).append(f"tag {tag}" if tag in sessions else tag)
     return found
 
 

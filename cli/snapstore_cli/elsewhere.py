@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from snapstore import NotFound, Store, StoreNotFound
+from snapstore import NotFound, Store, StoreNotFound, revisions
 from snapstore.transfer.carry import Carried, Outcome
 from snapstore.transfer.remotes import DEFAULT, Remote, remotes
 from snapstore_cli.invocation import Invocation
@@ -14,6 +17,7 @@ from snapstore_cli.place import store_at
 from snapstore_cli.render import columns
 from snapstore_cli.render.words import count, short, size
 
+_LISTED = "`snapstore sessions`"
 _OUTCOMES = {
     Outcome.NEW: "new",
     Outcome.MOVED: "moved on",
@@ -51,7 +55,32 @@ def opened(run: Invocation, place: str, *, create: bool) -> Store:
     """Another store. Raises StoreNotFound when it is not there and is not to be made."""
     if run.settings.verbose:
         run.out.note(f"store {place}")
-    return open_store(store_at(place), create=create)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are told below, in the command's own way
+            other = open_store(store_at(place), create=create)
+    except StoreNotFound as error:
+        if error.hint == StoreNotFound.hint:
+            known = ", ".join(sorted(_known(run)))
+            named = f"a remote ({known})" if known else "a remote (there are none yet)"
+            error.hint = f"name the path or URL of a store, or {named}"
+        raise
+    for text in other.engine.warnings:
+        run.out.warn(f"{place}: {text}")
+    return other
+
+
+def require(store: Store, names: Sequence[str], other: str | None = None) -> None:
+    """Raise NotFound for a name that no session and no tag of a store has; other is where the store
+    is when it is not the one that the command runs on."""
+    for name in names:
+        if store.exists(name) or name in store.tags():
+            continue
+        missing = revisions.unknown(store, name)
+        if other is None:
+            raise missing
+        missing.hint = missing.hint.replace(_LISTED, f"`snapstore sessions --store {quote(other)}`")
+        raise NotFound(f"{missing} in {other}", hint=missing.hint)
 
 
 def tell(run: Invocation, done: list[Carried]) -> None:

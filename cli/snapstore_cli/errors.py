@@ -51,6 +51,9 @@ _HINTS: dict[type[BaseException], str] = {
     errors.RefMoved: "another writer was first; see `snapstore log`, then save again",
     errors.UnsupportedValue: "only JSON values can be stored",
 }
+_ON_A_SESSION = frozenset({"save", "undo", "redo", "status", "find", "op log", "reflog"})
+"""Commands that act on a session but take no name of one among their words."""
+_EXTRA = re.compile(r"unexpected extra argument \((\S+)\)")
 _NO_FOLDER = "--store names a directory that is there or can be made, or s3://bucket/prefix"
 
 
@@ -119,7 +122,12 @@ def _usage_message(error: click.ClickException) -> str:
 
 def _usage_hint(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"see `{context.command_path} --help`" if context else ""
+    if context is None:
+        return ""
+    extra = _EXTRA.search(error.message)
+    if extra and context.command_path.partition(" ")[2] in _ON_A_SESSION:
+        return f"a session is named with -s, as in -s {extra[1]}"
+    return f"see `{context.command_path} --help`"
 
 
 def _snake_case(name: str) -> str:

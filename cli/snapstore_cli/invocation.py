@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
+from shlex import quote
 from typing import Any
 
 from snapstore import (
@@ -44,6 +45,7 @@ class Invocation:
     def __exit__(self, *exc: object) -> None:
         if self._store is not None:
             self._tell_warnings(self._store)
+            self._tell_settled(self._store)
             self._store.close()
 
     # --- store and session ------------------------------------------------------------------------
@@ -75,6 +77,8 @@ class Invocation:
                         "one; without them it is the nearest .snapstore/ here or upwards, else the "
                         "user data directory"
                     )
+                elif error.hint == StoreNotFound.hint:
+                    error.hint = f"`snapstore init --store {quote(self.place)}` makes one"
                 raise
         if self.out.look.style.on and self._store.local is not None:
             # Each id costs a look into the index, which is quick only where that is at hand.
@@ -114,6 +118,11 @@ class Invocation:
                 self._told.add(text)
                 self.out.warn(text)
 
+    def _tell_settled(self, store: Store) -> None:
+        """Files that this command found half restored are no longer as they were found."""
+        for one in store.here.settled if store.here else ():
+            self.out.warn(one.ended)
+
     def tell_of_damage(self, met: SnapstoreError) -> None:
         """Say, once, that not all could be read. An engine that knows says it by itself."""
         self._tell_warnings(self.store)
@@ -145,16 +154,23 @@ class Invocation:
         """The session that a save goes to, made by it if need be.
 
         Raises NotFound when the current session was deleted or renamed: going on under a name that
-        was taken away must be asked for.
+        was taken away must be asked for; and Refused for a new session with the name of a tag.
         """
         store = self.writable_store
         if self.settings.session is not None:
-            return store.session(self.settings.session)
+            return self.session_of(self.settings.session)
         name = store.current or DEFAULT_SESSION
         tip = store.engine.tip(refs.SESSIONS + name)
         if tip is not None and tip.op in ("delete", "rename") and tip.new is None:
             raise revisions.unknown(store, name)
-        return store.session(name)
+        return self.session_of(name)
+
+    def session_of(self, name: str) -> Session:
+        """A session to save to. Raises Refused for a new one that would hide a tag."""
+        session = self.writable_store.session(name)
+        if session.head is None:
+            refs.refuse_namesake(self.store.engine, refs.SESSIONS + name)
+        return session
 
     def existing_session(self, name: str | None = None) -> Session:
         """A session that has a turn; the one to act on when no name is given. Raises NotFound."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ def read_messages(place: str) -> list[Any]:
         data = sys.stdin.buffer.read() if place == "-" else Path(place).read_bytes()
     except OSError as error:
         raise InvalidInput(f"{name}: {error.strerror or error}") from None
-    if place == "-" and not data.strip(_BLANK.encode()):
+    if not data.removeprefix(BOM_UTF8).strip(_BLANK.encode()):
         raise InvalidInput(
-            "no messages on standard input",
+            f"no messages {'on standard input' if place == '-' else f'in {place}'}",
             hint="give a JSON array or JSON Lines; an empty list [] is accepted",
         )
     return parse_messages(data, name)
@@ -54,8 +55,6 @@ def parse_messages(data: bytes, name: str) -> list[Any]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(f"{name}: line {line} is not UTF-8 (byte {error.start})") from None
-    if not text.strip(_BLANK):
-        return []
     try:
         whole = with_room(lambda: json.loads(text))
     except json.JSONDecodeError as error:

@@ -117,14 +117,16 @@ def cli(ctx: click.Context) -> None:
     \b
     Turns are named like this:
       fix-login        the last turn of a session (or a tag)
-      fix-login@12     turn 12 of its line        fix-login~3    three turns before the last
-      fix-login@{2}    where it was 2 moves ago   @  @~1  @@12   the current session
+      fix-login@12     turn 12 of its line
+      fix-login~3      three turns before the last
+      fix-login@{2}    where it was 2 moves ago
+      @  @~1  @@12     the current session, and turns of it
       3f9a0c           an id, or the first 4 digits of it or more
 
     \b
     Begin with:
       snapstore init
-      echo '[{"role": "user", "content": "hi"}]' | snapstore save -m "first" --messages -
+      echo '[{"role": "user", "content": "hi"}]' | snapstore save --messages -
       snapstore log
     """
     if ctx.invoked_subcommand is None:

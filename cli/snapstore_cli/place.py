@@ -31,6 +31,16 @@ def store_place(named: str | None = None) -> str:
         folder = os.getcwd()
     except FileNotFoundError:  # the working directory was deleted below us
         folder = "/"
+    found = nearest(folder)
+    if found is not None:
+        return found
+    import platformdirs
+
+    return platformdirs.user_data_dir("snapstore", appauthor=False)
+
+
+def nearest(folder: str) -> str | None:
+    """The ``.snapstore/`` of an absolute directory, or of the first one above that has one."""
     while True:
         found = os.path.join(folder, HERE)
         if os.path.isdir(found):
@@ -39,18 +49,20 @@ def store_place(named: str | None = None) -> str:
             raise _no_store(found)
         folder, below = os.path.dirname(folder), folder
         if folder == below:
-            break
-    import platformdirs
-
-    return platformdirs.user_data_dir("snapstore", appauthor=False)
+            return None
 
 
 def store_at(place: str) -> str:
     """Where to open a store: a directory that belongs to a store stands for that store."""
     below = os.path.join(place, HERE)
-    if "://" in place or os.path.exists(os.path.join(place, _MARK)) or not os.path.isdir(below):
+    if "://" in place or is_store(place) or not os.path.isdir(below):
         return place
     return below
+
+
+def is_store(directory: str) -> bool:
+    """Whether a directory is a store itself."""
+    return os.path.exists(os.path.join(directory, _MARK))
 
 
 def _no_store(found: str) -> Exception:

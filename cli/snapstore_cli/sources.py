@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shlex import quote
 
 from snapstore import InvalidInput, Refused
 from snapstore.transfer.beside import main_of
 from snapstore.worktree.guard import refuse_too_much, resolved
+from snapstore_cli.place import is_store
 
 _SUFFIXES = (".jsonl", ".json")
 _SPAN = re.compile(r"(\d+)\s*([smhdw])[a-z]*(\s+ago)?")
@@ -51,12 +53,17 @@ def sources(
     """The files to import, each once: in the order of the paths, in folders by name.
 
     Of those in folders not the ones that were changed last before since; nor the transcripts of
-    agents whose session is among them, for they come with it. Raises Refused, unless forced, for
-    a folder that is a whole home, disk or system.
+    agents whose session is among them, for they come with it. Raises InvalidInput for a store, and
+    Refused, unless forced, for a folder that is a whole home, disk or system.
     """
     found: dict[Path, Source] = {}
     for path in map(Path, paths):
         if path.is_dir():
+            if is_store(str(path)):
+                raise InvalidInput(
+                    f"{path} is a store, and no transcript of another program",
+                    hint=f"`snapstore pull {quote(str(path))}` brings its sessions here",
+                )
             if not force:
                 _refuse_too_much(path)
             for file in _files_below(path):

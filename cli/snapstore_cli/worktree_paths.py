@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from snapstore import NotFound, Snapshot
 
 _SUGGESTED = 3
+_NONE_HELD = "`snapstore save --worktree DIR` captures them with a turn"
 _ABSOLUTE = "give absolute paths in it, or paths relative to it"
 
 
@@ -23,10 +24,10 @@ def in_worktree(source: Snapshot, path: str) -> str:
     root, held = Path(source.worktree), source.files
     if held is None:
         return path  # whoever restores says that the turn holds no files
-    readings = [*dict.fromkeys(_readings(root, path))]
-    if not readings:
+    found = readings(root, path)
+    if not found:
         raise NotFound(f"{path} does not lie in {root}", hint=_ABSOLUTE)
-    for reading in readings:
+    for reading in found:
         if reading == "." or reading in held or os.path.lexists(root / reading):
             return reading
     raise NotFound(
@@ -35,8 +36,24 @@ def in_worktree(source: Snapshot, path: str) -> str:
     )
 
 
+def in_turn(source: Snapshot, path: str) -> str:
+    """The path of what a turn holds, given as for ``in_worktree``; "" for everything. Raises
+    NotFound, with a hint at what was meant."""
+    root, held = Path(source.worktree), source.files
+    if held is None:
+        raise NotFound(f"turn {source.turn} holds no files", hint=_NONE_HELD)
+    for reading in (*readings(root, path), path.strip("/")):
+        if reading in ("", ".") or reading in held:
+            return "" if reading == "." else reading
+    raise NotFound(f"turn {source.turn} holds no {path}", hint=_hint(list(held), root, path))
+
+
+def readings(root: Path, path: str) -> list[str]:
+    """What a path may mean, relative to the worktree, likeliest first."""
+    return [*dict.fromkeys(_readings(root, path))]
+
+
 def _readings(root: Path, path: str) -> Iterator[str]:
-    """What a path may mean, likeliest first."""
     below_root = os.path.normpath(path)
     if Path(path).is_absolute() or below_root == ".." or below_root.startswith("../"):
         below_root = ""

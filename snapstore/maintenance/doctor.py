@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from snapstore import sizes
 from snapstore.errors import Corrupt, ObjectMissing
 from snapstore.maintenance.gc import collect
 from snapstore.maintenance.stranded import stranded
+from snapstore.worktree.interrupted import interrupted
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -50,6 +52,8 @@ def examine(store: Store) -> Iterator[Sign]:
 
 
 def _restores(store: Store) -> Iterator[Sign]:
+    for cut_off in interrupted(store.here, store.engine):
+        yield Sign(cut_off.at_work, str(cut_off), cut_off.advice)
     for one in stranded(store):
         yield Sign(False, str(one), "snapstore repair --apply puts the files where they are seen")
 
@@ -71,5 +75,6 @@ def _unreached(store: Store) -> Iterator[Sign]:
         yield Sign(False, f"something is missing: {error}", "snapstore verify")
         return
     advice = "snapstore gc --apply" if found.objects else ""
-    text = f"{found.objects} objects ({found.bytes} bytes) that nothing reaches"
+    what = "1 object" if found.objects == 1 else f"{found.objects:,} objects"
+    text = f"{what}, {sizes.told(found.bytes)}, that nothing reaches"
     yield Sign(True, text, advice)

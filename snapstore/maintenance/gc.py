@@ -6,12 +6,13 @@ is what was shown, unless something was saved in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from snapstore.engine import Discarding, Engine, Progress
+from snapstore.engine import Discarding, Engine, Move, Progress
+from snapstore.engines.log.layout import Layout
 from snapstore.errors import InvalidInput
 from snapstore.maintenance.mark import Mark
 
@@ -37,6 +38,8 @@ class Collected:
     freed: int
     """Bytes of files that the store takes less than before; 0 when only shown. What is in trash/
     still takes its place on the disk."""
+    trash: int = 0
+    """Bytes of the replaced files that trash/ holds, of earlier collections too."""
 
 
 @runtime_checkable
@@ -101,11 +104,12 @@ def collect(
         met = halves.first(before.objects)
         mark = Mark(store, now - limit, engine.kind, met)
         if not apply:
-            return _shown(mark, engine.catalogue(), halves.second, before.objects)
+            shown = _shown(mark, engine.catalogue(), halves.second, before.objects)
+            return replace(shown, trash=_in_trash(store))
         kept = min(grace, TRASH) // _MICROSECOND
         dropped = engine.rewrite(mark, now=now, grace=kept, progress=halves.second)
         freed = before.bytes - store.engine.stats().bytes
-        return Collected(dropped.objects, dropped.bytes, True, freed)
+        return Collected(dropped.objects, dropped.bytes, True, freed, _in_trash(store))
     if isinstance(engine, Collecting):
         seconds = grace.total_seconds() if not grace else None
         found = engine.collect(apply=apply, grace=seconds, progress=progress)
@@ -147,11 +151,26 @@ def _shown(
     return Collected(len(gone), sum(gone.values()), False, 0)
 
 
+def _in_trash(store: Store) -> int:
+    if store.local is None:
+        return 0
+    return sum(path.stat().st_size for path in Layout(store.local.root).trash.glob("*"))
+
+
 def _without_files(store: Store, mark: Mark, apply: bool) -> Collected:
     mark.begin()
     engine: Engine = store.engine
     gone = [i for i, _ in engine.ids(b"", 0) if not mark.keeps(i)]
     size = sum(len(engine.read(i).payload) for i in gone)
     if apply and isinstance(engine, Discarding):
-        engine.discard(gone, {})
+        engine.discard(gone, _first_that_lead_somewhere(engine.reflog(), mark))
     return Collected(len(gone), size, apply, 0)
+
+
+def _first_that_lead_somewhere(moves: Iterable[Move], mark: Mark) -> dict[str, int]:
+    """Of each ref that led to what goes, the first move behind the last that did."""
+    firsts: dict[str, int] = {}
+    for move in moves:  # the newest first
+        if move.new is not None and not mark.keeps(move.new):
+            firsts.setdefault(move.ref, move.gen + 1)
+    return firsts

@@ -162,9 +162,7 @@ class _Plan:
     info: Mapping[str, Any]
 
 
-def _plans(
-    store: Store, rewriter: Rewriter, lines: Mapping[str, list[Move]]
-) -> Iterator[_Plan]:
+def _plans(store: Store, rewriter: Rewriter, lines: Mapping[str, list[Move]]) -> Iterator[_Plan]:
     for moves in lines.values():
         tip = stands = moves[-1]
         cut_off = tip.op == refs.PURGE and tip.info[PURGED][MORE]

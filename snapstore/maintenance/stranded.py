@@ -74,7 +74,7 @@ def rescue(store: Store, one: Stranded) -> Stranded:
 
 
 def _damaged(local: Local) -> Iterator[Path]:
-    for path in sorted((local.root / "restore").glob("*.journal")):
+    for path in local.journals():
         try:
             Journal.read(path)
         except Corrupt:

@@ -114,12 +114,18 @@ class _HostLease:
         """Take it, given the last move of its ref; whether nobody was faster."""
         try:
             self._move("lease", tip)
+            assert self._last is not None
+            self.number = self._last.gen
+            self.taken_over = tip is not None and tip.new is not None
+            self._renewing.start()
         except RefMoved:
             return False
-        assert self._last is not None
-        self.number = self._last.gen
-        self.taken_over = tip is not None and tip.new is not None
-        self._renewing.start()
+        except BaseException:  # Ctrl-C: nobody else would give it back
+            self._ended.set()
+            with contextlib.suppress(SnapstoreError):
+                if self._is_ours():
+                    self._move("release", self._last)
+            raise
         return True
 
     def release(self) -> None:

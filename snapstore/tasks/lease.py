@@ -91,19 +91,19 @@ class LocalLeases:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._held: dict[str, Holder] = {}
+        # A lease that Ctrl-C kept from reaching its taker is held by nobody.
+        self._held: weakref.WeakValueDictionary[str, _LocalLease] = weakref.WeakValueDictionary()
 
     def take(self, task: str) -> Lease | None:
         """See ``Leases.take``."""
+        lease = _LocalLease(self, task)
         with self._mutex:
-            if task in self._held:
-                return None
-            self._held[task] = Holder.here()
-        return _LocalLease(self, task)
+            return lease if self._held.setdefault(task, lease) is lease else None
 
     def holder(self, task: str) -> Holder | None:
         """See ``Leases.holder``."""
-        return self._held.get(task)
+        lease = self._held.get(task)
+        return lease.holder if lease is not None else None
 
     def give_back(self, task: str) -> None:
         """Nobody holds the lease of this task any more."""
@@ -116,6 +116,7 @@ class _LocalLease:
     taken_over = False
 
     def __init__(self, leases: LocalLeases, task: str) -> None:
+        self.holder = Holder.here()
         self._leases = leases
         self._task = task
 

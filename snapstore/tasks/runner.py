@@ -192,31 +192,45 @@ async def _side_by_side(run: Run, jobs: int) -> None:
 
 @contextlib.contextmanager
 def _held(store: Store, name: str, wait: float | None, watch: Watch | None) -> Iterator[Lease]:
-    for asked in _asking(store, name, wait, watch):
-        if isinstance(asked, float):
-            time.sleep(asked)
-        else:
-            with _within(_here(store, name), asked):
-                yield asked
+    lease: Lease | None = None
+    try:
+        for lease, pause in _asking(store, name, wait, watch):
+            if lease is None:
+                time.sleep(pause)
+        assert lease is not None
+        with _within(_here(store, name)):
+            yield lease
+    finally:
+        if lease is not None:
+            lease.release()
 
 
 @contextlib.asynccontextmanager
 async def _held_async(
     store: Store, name: str, wait: float | None, watch: Watch | None
 ) -> AsyncIterator[Lease]:
-    for asked in _asking(store, name, wait, watch):
-        if isinstance(asked, float):
-            await asyncio.sleep(asked)
-        else:
-            with _within(_here(store, name), asked):
-                yield asked
+    lease: Lease | None = None
+    try:
+        for lease, pause in _asking(store, name, wait, watch):
+            if lease is None:
+                await asyncio.sleep(pause)
+        assert lease is not None
+        with _within(_here(store, name)):
+            yield lease
+    finally:
+        if lease is not None:
+            lease.release()
 
 
 def _asking(
     store: Store, name: str, wait: float | None, watch: Watch | None
-) -> Iterator[Lease | float]:
+) -> Iterator[tuple[Lease | None, float]]:
     """Ask for the lease until it is there, which ends it; before that, seconds to wait. Raises
-    Locked."""
+    Locked.
+
+    Whoever takes it from here puts it where it will be given back before anything is called, so
+    that Ctrl-C cannot come in between.
+    """
     if _here(store, name) in _running.get():
         raise Refused(f"task {name} is run from within itself")
     store.engine.create()
@@ -230,8 +244,8 @@ def _asking(
         if watch is not None and not told:
             watch(Event("waiting", holder=holder))
             told = True
-        yield store.leases.pause if left is None else min(store.leases.pause, left)
-    yield lease
+        yield None, store.leases.pause if left is None else min(store.leases.pause, left)
+    yield lease, 0.0
 
 
 def _here(store: Store, name: str) -> Hashable:
@@ -239,10 +253,10 @@ def _here(store: Store, name: str) -> Hashable:
 
 
 @contextlib.contextmanager
-def _within(task: Hashable, lease: Lease) -> Iterator[None]:
-    token = _running.set(_running.get() | {task})
+def _within(task: Hashable) -> Iterator[None]:
+    around = _running.get()
     try:
+        _running.set(around | {task})
         yield
     finally:
-        _running.reset(token)
-        lease.release()
+        _running.set(around)

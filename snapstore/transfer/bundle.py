@@ -146,6 +146,9 @@ def is_bundle(beginning: bytes) -> bool:
     return beginning.startswith(MAGIC)
 
 
+_DAMAGED = "this file is damaged, not the store: copy it again, or export it again where it is from"
+
+
 def open_bundle(path: Path, into: Store) -> Store:
     """A bundle as a store that can only be read, for carry to bring into another one.
 
@@ -153,13 +156,21 @@ def open_bundle(path: Path, into: Store) -> Store:
     but what the other store has. Raises Corrupt, UnsupportedFormat, and Refused when the other
     store lacks the turns that a bundle made with ``--since`` goes on from.
     """
+    try:
+        return _opened(path, into)
+    except Corrupt as damaged:
+        damaged.hint = _DAMAGED
+        raise
+
+
+def _opened(path: Path, into: Store) -> Store:
     engine = BundleEngine(path, into.engine)
     try:
         for turn in engine.needs:
             if not into.engine.contains(turn):
                 raise Refused(
                     f"{path} goes on from turn {turn.hex()[:12]}, which is not in this store",
-                    hint="import a bundle that holds it first, or one made without --since",
+                    hint="import a bundle that holds it first, or one made without `since`",
                 )
         found = Store(engine, clock=into.clock)
         _verify_whole(found, into.engine.contains)

@@ -115,7 +115,7 @@ def chosen(store: Store, names: Sequence[str]) -> Iterator[Move]:
     for name in names:
         found = [tip for kind in _KINDS if (tip := refs.live(store.engine, kind + name))]
         if not found:
-            raise NotFound(f"there is no session or tag {name} in the other store")
+            raise NotFound(f"the store to bring it from has no session or tag {name}")
         yield from found
 
 
@@ -193,12 +193,16 @@ class _Carrying:
         """The name to arrive under, the last move of that, and what then becomes of it."""
         tip = refs.live(self._target.engine, self._kind + self._name)
         outcome = self._against(tip)
+        if outcome is Outcome.NEW and self._would_be_hidden(self._name):
+            outcome = Outcome.BESIDE
         if outcome is not Outcome.BESIDE:
             return self._name, tip, outcome
         for name in numbered(self._name):
             beside = refs.live(self._target.engine, self._kind + name)
             if beside is None and self._target.engine.tip(self._kind + name) is not None:
                 continue  # one that was deleted: undo may bring it back
+            if beside is None and self._would_be_hidden(name):
+                continue
             outcome = self._against(beside)
             if outcome is Outcome.NEW:
                 return self._come_back() or (name, None, Outcome.BESIDE)
@@ -219,6 +223,12 @@ class _Carrying:
 
     def _is_live(self, name: str) -> bool:
         return refs.live(self._target.engine, self._kind + name) is not None
+
+    def _would_be_hidden(self, name: str) -> bool:
+        """Whether it is a tag, and the target has a session of that name."""
+        if self._kind != refs.TAGS:
+            return False
+        return refs.live(self._target.engine, refs.SESSIONS + name) is not None
 
     def _against(self, tip: Move | None) -> Outcome:
         if tip is None or tip.new is None:

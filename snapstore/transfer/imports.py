@@ -78,6 +78,8 @@ class Imported:
     """Whether anything was written."""
     added: int | None = None
     """How many turns were written, where each was a move of its own; None elsewhere."""
+    before: int | None = field(default=None, compare=False)
+    """How many turns it had before, 0 when it is new; None when it was not moved, or not known."""
 
 
 def import_transcript(
@@ -126,6 +128,7 @@ def import_transcript(
             branches=1 + len(session.branches),
             warnings=(*notes, *importing.warnings),
             created=importing.wrote,
+            before=importing.before,
         )
         found.append(became)
         notes = ()  # they are of the file: its first session tells them
@@ -176,6 +179,7 @@ class _Import:
         self._layout: bytes | None = None
         self.warnings: list[str] = []
         self.wrote = False
+        self.before: int | None = None
 
     def run(
         self, session: Session, wanted: str | None, tick: Callable[[int], None]
@@ -225,8 +229,10 @@ class _Import:
             if self._is_held(tip):
                 self._commit(line, _name(tip), tip)
                 return _name(tip), line.head
-        taken = refs.live(self._store.engine, refs.SESSIONS + name) is not None
-        free = next(self._store.free_names(name)) if taken else name
+        engine = self._store.engine
+        taken = refs.live(engine, refs.SESSIONS + name) is not None
+        tagged = refs.live(engine, refs.TAGS + name) is not None
+        free = next(self._store.free_names(name)) if taken or tagged else name
         if taken and warn:
             self.warnings.append(
                 f"session {name} holds something else: the file was rewritten, or both went on. "
@@ -250,6 +256,8 @@ class _Import:
             raise RefMoved(name, moved.expected, moved.actual) from None
         self._origins.add(ref, info["source"])
         self.wrote = True
+        if line is self._lines[0]:
+            self.before = self._store.objects.snapshots.record(expect).turn if expect else 0
 
     def _base(self, tip: Move, line: StagedLine) -> int | None:
         """Where undo leads to: what only adds to the last turn is undone with the turn."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from snapstore.disk import DISK, Disk
 from snapstore.errors import Corrupt, InvalidInput, Refused
+from snapstore.outfile import put_new
 from snapstore.times import moment
 from snapstore.transfer.beside import HISTORY
 from snapstore.transfer.exports import HARNESSES, Export
@@ -45,7 +46,7 @@ def install(export: Export, home: Path, disk: Disk = DISK) -> Installed:
     installed = Installed(path, (*command, export.session_id), export.cwd, True)
     disk.make_dir(path.parent)
     try:
-        disk.write_new_file(path, export.data)
+        put_new(path, export.data, disk)
     except FileExistsError:
         if path.read_bytes() != export.data:
             raise Refused(
@@ -67,7 +68,7 @@ def _put_beside(home: Path, transcript: Path, name: str, data: bytes, disk: Disk
         raise Corrupt(f"a file beside a transcript has a name that leads elsewhere: {name!r}")
     disk.make_dir(place.parent)
     with contextlib.suppress(FileExistsError):
-        disk.write_new_file(place, data)
+        put_new(place, data, disk)
 
 
 def _claude_place(export: Export) -> Path:

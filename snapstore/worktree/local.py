@@ -20,11 +20,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from snapstore.disk import DISK, Disk
+from snapstore.errors import DiskError
 from snapstore.ids import object_id
+from snapstore.worktree.interrupted import Interrupted
 
 LOCK_TIMEOUT = 600.0
 """Seconds that a capture waits for a restore of the same directory by another process."""
@@ -37,6 +39,8 @@ class Local:
     root: Path
     disk: Disk = DISK
     durable: bool = True
+    settled: list[Interrupted] = field(default_factory=list, compare=False)
+    """Restores that had been cut off, and were finished or taken back since this was opened."""
 
     @classmethod
     def beside(cls, url: str, state: str | Path | bool) -> Local | None:
@@ -69,6 +73,24 @@ class Local:
     def journal(self, worktree: bytes) -> Path:
         """The file of a directory's journal."""
         return self.root / "restore" / f"{_key(worktree)}.journal"
+
+    def journals(self) -> list[Path]:
+        """The journals of all directories."""
+        return sorted((self.root / "restore").glob("*.journal"))
+
+    def is_locked(self, journal: Path) -> bool:
+        """Whether a process works on the directory of a journal now."""
+        lock = journal.with_suffix(".lock")
+        if not lock.exists():
+            return False
+        try:
+            fd = self.disk.open_lock(lock)
+        except DiskError:  # a store that may only be read: nobody here can be at work on it
+            return False
+        try:
+            return not self.disk.try_lock(fd)
+        finally:
+            os.close(fd)
 
     def has_locked(self, worktree: bytes) -> bool:
         """Whether a directory was ever captured or restored while this store was there."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from snapstore import refs
+from snapstore import arguments, refs
 from snapstore.disk import DISK
 from snapstore.engine import Move, Update
 from snapstore.errors import NotFound, RefMoved, Refused
@@ -90,17 +90,25 @@ def restore_to(
     """Bring files of a turn into another directory, which is made if it is missing.
 
     No session moves. Other content that would be overwritten there is a reason to refuse, unless
-    forced; a dry run tells it as ``in_the_way``.
+    forced; a dry run tells it as ``in_the_way``. Raises NotFound where a file stands in its place.
     """
     tree = _tree_of(source)
-    root = Path(os.path.realpath(directory))
-    missing = not root.exists()
+    root = Path(os.path.realpath(arguments.place(directory, "a directory")))
+    missing = _is_missing(root)
     worktree = store.worktree(root)
     scope = tuple(_below(root, path) for path in paths)
     wanted = Wanted(tree, scope, force=force, root_mode=missing)
     if missing and not dry_run:
         _make(store, root)
     return restore(store.objects, worktree, wanted, None, dry_run=dry_run)
+
+
+def _is_missing(root: Path) -> bool:
+    """Whether a directory is yet to be made."""
+    there = next(folder for folder in (root, *root.parents) if os.path.lexists(folder))
+    if not there.is_dir():
+        raise NotFound(f"{there} is a file, not a directory", hint="name another directory")
+    return there != root
 
 
 def undo(store: Store, ref: str, *, force: bool = False) -> tuple[Move, Restored | None]:

@@ -21,6 +21,7 @@ from snapstore.worktree.descent import DIRECTORY, Descent
 from snapstore.worktree.directory import Worktree
 from snapstore.worktree.files import content_of
 from snapstore.worktree.ignore import RULE_FILES, Rules
+from snapstore.worktree.interrupted import Interrupted
 from snapstore.worktree.journal import TOKEN, Journal
 from snapstore.worktree.known import known_paths
 from snapstore.worktree.live import Live
@@ -284,15 +285,16 @@ class _Work:
             self._disk.remove(self._path)
 
 
-def settle(objects: Objects, worktree: Worktree) -> bool:
-    """Finish or take back a restore that was interrupted; whether there was one.
+def settle(objects: Objects, worktree: Worktree) -> None:
+    """Finish or take back a restore that was interrupted, if there is one, and note it.
 
     To be called with the directory held for this process alone. Raises Corrupt, DiskError.
     """
-    if worktree.local is None:
-        return False
+    local = worktree.local
+    if local is None:
+        return
     try:
-        journal = Journal.read(worktree.local.journal(worktree.path))
+        journal = Journal.read(local.journal(worktree.path))
     except Corrupt as damage:
         left = ", ".join(map(str, worktree.staged()))
         where = f"lie in {left}" if left else "are no longer there"
@@ -302,13 +304,14 @@ def settle(objects: Objects, worktree: Worktree) -> bool:
         )
         raise
     if journal is None:
-        return False
+        return
+    found = Interrupted.of(journal, objects.engine)
     with contextlib.closing(_Work(objects, worktree, journal)) as work:
-        if journal.committed(objects.engine):
+        if found.finishes:
             work.end()
         else:
             work.back()
-    return True
+    local.settled.append(found)
 
 
 class _Spared:

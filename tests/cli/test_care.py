@@ -27,6 +27,7 @@ def test_status_of_a_store_without_turns(shell: Shell) -> None:
         "dirty": None,
         "pending_tool_calls": [],
         "failed_pushes": [],
+        "interrupted_restores": [],
     }
     assert "none yet" in shell.ok("status").out
 
@@ -180,6 +181,7 @@ def test_gc_shows_what_nothing_reaches_and_removes_nothing(two_lines: Shell) -> 
         "bytes": 0,
         "applied": False,
         "freed": 0,
+        "trash": 0,
     }
     two_lines.ok("rewind", "a@1")
     two_lines.ok("delete", "b")
@@ -205,6 +207,40 @@ def test_gc_applied_removes_what_it_showed(two_lines: Shell) -> None:
     assert two_lines.ok("show", "a", "--json").json["turn"] == 2
     assert two_lines("undo", "-s", "a").code == 1
     assert two_lines.ok("verify", "--json").json["ok"] is True
+
+
+def test_gc_and_doctor_tell_what_takes_room_and_what_removes_it(two_lines: Shell) -> None:
+    told = two_lines.ok("gc").out
+    assert told == (
+        "no object that nothing reaches; nothing was changed: "
+        "--apply packs the store where that helps\n"
+    )
+    with two_lines.open() as store:
+        from snapstore.objects import Stage
+
+        stage = Stage(store.objects)
+        stage.put_content(b"left over")
+        stage.commit()
+    told = two_lines.ok("gc").out
+    assert told == (
+        "1 object that nothing reaches, 9 B; nothing was changed: "
+        "--apply does it, and packs the rest\n"
+    )
+    assert "ok: 1 object, 9 B, that nothing reaches" in two_lines.ok("doctor").out
+    done = two_lines.ok("gc", "--apply").out
+    trash = sum(path.stat().st_size for path in (two_lines.store / "trash").iterdir())
+    assert trash > 1000
+    expected = f"; trash/ holds {trash / 1000:.1f} kB more of replaced files, removed by the first"
+    assert done.startswith("1 object that nothing reaches, 9 B, removed; the store is ")
+    assert expected in done
+    assert expected in two_lines.ok("gc").out
+    assert two_lines.ok("gc", "--json").json["trash"] == trash
+    two_lines.ok("delete", "b")
+    shown = two_lines.ok("gc", "--grace", "0").out
+    assert "nothing was changed: --apply does it, and packs the rest" in shown
+    assert ", removed; the store is " in two_lines.ok("gc", "--grace", "0", "--apply").out
+    assert two_lines.ok("gc", "--json").json["trash"] == 0
+    assert "ok: 0 objects, 0 B, that nothing reaches" in two_lines.ok("doctor").lines
 
 
 def test_a_time_that_is_none_is_a_usage_error(two_lines: Shell) -> None:

@@ -59,6 +59,9 @@ def test_every_command_has_help_with_an_example(shell: Shell, path: tuple[str, .
     usage, _, told = shell.ok(*path, "--help").out.partition("\n")
     assert usage.startswith("Usage: snapstore " + " ".join(path))
     assert re.search(rf"^ +(\S.*)?snapstore {' '.join(path)}\b", told, re.MULTILINE)
+    assert "Examples:" in told or not path
+    lines = shell.ok(*path, "--help", columns=80).lines
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_an_alias_is_the_command_itself(two_lines: Shell) -> None:
@@ -119,10 +122,30 @@ def test_without_any_store_around_the_users_data_directory_is_used(
     assert list(elsewhere.iterdir()) == []
 
 
+def test_init_below_another_store_says_which_was_used_before(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = shell.ok("init", "sub")
+    project = shell.folder / "sub"
+    assert made.err == (
+        f"until now commands in {project} used {shell.store}: what was saved stays there, and "
+        f"`snapstore pull {shell.store}` brings it here\n"
+    )
+    assert shell.ok("init", "sub").err == ""
+    told = shell.ok("init", "sub/../sub/deep", "--json").json
+    assert told["above"] == str(project / ".snapstore")
+    assert shell.ok("init", "--store", "elsewhere").err == ""
+    (shell.folder / "odd").mkdir()
+    (shell.folder / "odd" / ".snapstore").write_text("no store")
+    assert shell.ok("init", "odd/below", "--json").json["above"] is None
+    monkeypatch.setenv("SNAPSTORE_STORE", "elsewhere")
+    assert "commands go on using $SNAPSTORE_STORE" in shell.ok("init").err
+
+
 def test_init_is_safe_to_repeat(shell: Shell) -> None:
     shell.save("kept", "x")
     again = shell.ok("init", "--json").json
-    assert again == {"schema": 1, "store": str(shell.store), "created": False}
+    assert again == {"schema": 1, "store": str(shell.store), "created": False, "above": None}
     assert [row[0] for row in shell.ok("sessions").rows] == ["kept"]
     assert shell.ok("init", "sub/project", "--json").json["created"] is True
 
@@ -175,3 +198,20 @@ def test_saving_never_revives_a_deleted_session_unasked(two_lines: Shell) -> Non
     refused = two_lines("save", "--set", "x=1")
     assert refused.code == 3 and "deleted" in refused.err and "undo -s b" in refused.err
     assert two_lines.ok("save", "-s", "b", "--set", "x=1", "--json").json["turn"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["undo", "two"], "-s two"),
+        (["save", "one"], "-s one"),
+        (["op", "log", "one"], "-s one"),
+        (["rewind", "@1"], "@@1"),
+        (["show", "@{2}"], "@@{2}"),
+        (["switch", "one@1"], "`snapstore fork one@1 NAME`"),
+        (["remote", "rm"], "did you mean remove?"),
+    ],
+)
+def test_what_was_meant_is_told(shell: Shell, words: list[str], hint: str) -> None:
+    refused = shell(*words)
+    assert refused.code == 2 and hint in refused.err

@@ -23,8 +23,9 @@ def talk(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell
 
 def test_the_same_file_comes_back(talk: Shell, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    talk.ok("export", "t", "--format", "claude-code", "-o", str(out))
+    told = talk.ok("export", "t", "--format", "claude-code", "-o", str(out)).err
     assert out.read_bytes() == written(TALK)
+    assert told == f"{out}: {len(written(TALK)) / 1000:.1f} kB\n"
     assert talk.ok("export", "t", "--format", "claude-code").out.encode() == written(TALK)
 
 
@@ -61,6 +62,7 @@ def test_another_directory(talk: Shell, tmp_path: Path) -> None:
         "export", "t", "--format", "claude-code", "--cwd", str(tmp_path), "--install"
     ).lines
     assert line.startswith(f"cd {tmp_path} && claude --resume ")
+    assert talk("export", "t", "--format", "claude-code", "--cwd", "").code == 2
 
 
 def test_what_could_not_be_carried_is_told_on_stderr_and_in_json(talk: Shell) -> None:

@@ -80,6 +80,52 @@ def test_show_prints_a_file_to_the_byte_a_link_a_listing(shell: Shell, project: 
         assert shell("show", missing).code == 3
 
 
+@pytest.mark.parametrize(
+    "given", ["a.py", "./a.py", "src/a.py", "./../src/a.py", "../src/a.py", "/src/a.py"]
+)
+def test_a_path_after_a_revision_may_be_given_from_the_working_directory(
+    shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.chdir(project / "src")
+    assert shell.ok("show", f"p@1:{given}").out == "a = 1\n"
+    assert shell.ok("show", f"p@1:{given}", "--json").json["path"] == "src/a.py"
+    if not given.startswith("/"):
+        done = shell.ok("restore", f"p@1:{given}", "--json").json
+        assert done["files"]["written"] == ["src/a.py"]
+
+
+def test_a_path_that_a_turn_does_not_hold_is_told_with_what_was_meant(
+    shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "src")
+    for command in (["show", "p@2:ab.py"], ["restore", "p@2:ab.py"]):
+        missing = shell(*command, "--json")
+        assert missing.code == 3
+        expected = f"paths are relative to {project}; did you mean src/a.py?"
+        assert missing.error["hint"] == expected
+    shell.ok("save", "-s", "none", "-m", "no files")
+    assert "--worktree" in shell("show", "none:a.py", "--json").error["hint"]
+
+
+def test_show_and_log_tell_how_many_files_a_turn_changed(shell: Shell, project: Path) -> None:
+    (project / "src").chmod(0o700)
+    shell.ok("save", "-m", "three")
+    shell.ok("save", "-m", "four")
+    expected = [
+        "5 files: 5 new", "6 files: 2 new, 2 changed, 1 deleted",
+        "6 files: only directories changed", "6 files: as in the turn before",
+    ]  # fmt: skip
+    for turn, told in enumerate(expected, 1):
+        assert f"  files   {told} (--files lists them)" in shell.ok("show", f"p@{turn}").lines
+    rows = shell.ok("log", "p").rows
+    assert [row[4:] for row in rows] == [["+0", "p"], ["+0", "", "1 dir"], ["+0", "", "5 files"],
+                                         ["+0", "", "5 files"]]  # fmt: skip
+    assert any("5 files  two" in row for row in plain(shell.ok("log", "p", columns=80).lines))
+    shell.save("none", {"role": "user", "content": "hi"})
+    assert "files" not in shell.ok("show", "none").out
+    assert shell.ok("log", "none").rows[0][4:] == ["+1", "none"]
+
+
 def test_diff_tells_added_removed_changed_and_renamed(shell: Shell, project: Path) -> None:
     found = shell.ok("diff", "p@1", "p@2", "--json").json
     files = found["files"]
@@ -101,13 +147,17 @@ def test_diff_tells_added_removed_changed_and_renamed(shell: Shell, project: Pat
     assert shell("diff", "p@1", "p@1", "--exit-code").code == 0
 
 
-def test_log_touched_lists_the_turns_that_changed_a_path(shell: Shell, project: Path) -> None:
+def test_log_touched_lists_the_turns_that_changed_a_path(
+    shell: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def turns(path: str) -> list[int]:
         found = shell.ok("log", "p", "--touched", path, "--json").json["snapshots"]
         return [snapshot["turn"] for snapshot in found]
 
     assert turns("src/a.py") == [2, 1] and turns("./src/") == [2, 1]
     assert turns("new.txt") == [2] and turns("link") == [1] and turns("sr") == []
+    monkeypatch.chdir(project / "src")
+    assert turns("gone.py") == turns("./gone.py") == [2, 1] and turns("../new.txt") == [2]
 
 
 def test_find_looks_into_files_and_tells_each_content_once(shell: Shell, project: Path) -> None:
@@ -166,6 +216,19 @@ def test_restore_brings_back_single_paths_wherever_it_is_called_from(
     assert shell.ok("restore", "p@1:data.bin", "--store", str(shell.store)).code == 0
     assert (project / "data.bin").read_bytes() == b"\0\1\2"
     assert shell("restore", "p@1", "../else", "--store", str(shell.store)).code == 3
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--force"]])
+def test_restore_to_what_is_no_directory(shell: Shell, project: Path, more: list[str]) -> None:
+    file = shell.folder / "file"
+    file.write_text("precious")
+    (shell.folder / "link").symlink_to("file")
+    for given in ("file", "file/below", "link", "link/deep/below"):
+        refused = shell("restore", "p@1", "--to", given, "--json", *more)
+        assert (refused.code, refused.error["code"]) == (3, "not_found")
+        assert refused.error["message"] == f"{file} is a file, not a directory"
+    assert shell("restore", "p@1", "--to", "", *more).code == 2
+    assert file.read_text() == "precious"
 
 
 def test_restore_to_another_directory(shell: Shell, project: Path) -> None:

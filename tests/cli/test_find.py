@@ -67,6 +67,18 @@ def test_a_session_can_be_searched_alone(two_lines: Shell) -> None:
     assert two_lines("find", "x", "-s", "nobody").code == 3
 
 
+def test_an_empty_text_is_no_text_to_find(two_lines: Shell) -> None:
+    refused = two_lines("find", "")
+    assert (refused.code, refused.out) == (2, "") and "empty" in refused.err
+
+
+def test_no_more_lines_are_told_than_are_asked_for(two_lines: Shell) -> None:
+    every = two_lines.ok("find", "question").lines
+    assert len(every) == 5
+    assert two_lines.ok("find", "question", "-n", "2").lines == every[:2]
+    assert len(found(two_lines, "question", "--limit", "3")) == 3
+
+
 def test_nothing_found_is_the_answer_no(two_lines: Shell) -> None:
     result = two_lines("find", "never said")
     assert (result.code, result.out) == (1, "")

@@ -112,3 +112,23 @@ def test_every_id_in_the_op_log_is_accepted(two_lines: Shell) -> None:
         for end in (move["from"], move["to"]):
             if end is not None:
                 assert two_lines.ok("show", end, "--json").json["turn"] >= 1
+
+
+def test_a_rewind_to_where_it_stands_is_no_move_and_leaves_redo(two_lines: Shell) -> None:
+    two_lines.ok("undo", "-s", "a")
+    moves = two_lines.ok("op", "log").out
+    for what in ("messages,scratchpad", "messages", "scratchpad"):
+        told = two_lines.ok("rewind", "a", "--what", what)
+        assert told.out.startswith("a stays at turn 4 (") and "where it stood" in told.out
+    stays = two_lines.ok("rewind", "a@4", "--json").json
+    assert (stays["from"], stays["turn"]) == (stays["to"], 4)
+    assert two_lines.ok("op", "log").out == moves
+    assert two_lines.ok("redo", "-s", "a", "--json").json["turn"] == 5
+
+
+def test_a_step_that_deletes_a_session_again_says_so(two_lines: Shell) -> None:
+    two_lines.ok("delete", "b")
+    assert two_lines.ok("undo", "-s", "b").out.startswith("b: deleted -> turn 4 (")
+    assert two_lines.ok("undo", "-s", "b", "-n", "9").out.endswith(" -> nothing\n")
+    told = two_lines.ok("redo", "-s", "b", "-n", "9").out
+    assert told == "b: nothing -> deleted; `snapstore undo -s b` brings it back\n"

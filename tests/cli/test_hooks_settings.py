@@ -230,6 +230,31 @@ def test_a_store_that_is_named_is_the_one_that_is_saved_to(shell: Shell, claude:
     assert not place.exists()
 
 
+@pytest.mark.parametrize("command", ["install", "status"])
+def test_it_is_told_where_turns_are_saved(
+    shell: Shell, claude: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    def told(*more: str) -> str:
+        install(shell)
+        return shell("hooks", command, "claude-code", *more).lines[1]
+
+    assert told() == f"turns here are saved in {shell.store}"
+    shell("hooks", "install", "claude-code", "--user")
+    assert told("--user") == f"turns of sessions in this directory are saved in {shell.store}"
+    monkeypatch.setenv("SNAPSTORE_STORE", str(tmp_path / "other"))
+    assert told().startswith("turns of a harness that is given $SNAPSTORE_STORE too are saved in")
+    assert install(shell, "--store", "some")["store"] == "some"
+
+
+def test_files_beside_the_settings_are_left_alone(shell: Shell, claude: Path) -> None:
+    beside = claude.with_name("settings.json.tmp")
+    beside.write_text("precious")
+    install(shell)
+    assert beside.read_text() == "precious"
+    assert claude.stat().st_mode & 0o777 == 0o644
+    assert {path.name for path in claude.parent.iterdir()} == {claude.name, beside.name}
+
+
 def test_redaction_is_asked_for_by_the_hook(shell: Shell, claude: Path) -> None:
     assert install(shell, "--redact")["commands"] == ["snapstore hook --redact"]
     assert install(shell)["commands"] == ["snapstore hook"]

@@ -12,6 +12,8 @@ import zstandard
 from shell import Shell
 from transcripts import codex, item, written
 
+from snapstore_cli.reading import Reader
+
 
 def row(uuid: str, parent: str | None, role: str, text: str, **more: Any) -> dict[str, Any]:
     content = text if role == "user" else [{"type": "text", "text": text}]
@@ -127,7 +129,72 @@ def test_a_folder_is_searched_and_what_is_no_session_is_passed_over(
 
 def test_a_folder_without_sessions_is_no_error(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert shell.ok("import", str(tmp_path / "empty"), "--json").json["sessions"] == []
+    result = shell.ok("import", str(tmp_path / "empty"), "--json")
+    assert result.json["sessions"] == []
+    assert "no session found in " in result.err
+    assert "since 7d" in shell.ok("import", str(tmp_path / "empty"), "--since", "7d").err
+
+
+def test_a_store_is_no_folder_of_transcripts(shell: Shell) -> None:
+    shell.save("a", "x")
+    refused = shell("import", str(shell.store))
+    assert refused.code == 2 and "`snapstore pull " in refused.err
+
+
+def test_each_file_of_a_session_that_grew_tells_what_it_brought(
+    shell: Shell, tmp_path: Path
+) -> None:
+    for n in (2, 4, 6):
+        rows = [row(f"u{k}", f"u{k - 1}" if k > 1 else None, "user", f"{k}") for k in range(1, n)]
+        write(tmp_path / "growing" / f"growth_{n}.jsonl", rows)
+    rows_told = shell.ok("import", str(tmp_path / "growing")).rows
+    assert [(told[1], told[5]) for told in rows_told] == [
+        ("1 turn", "new"),
+        ("3 turns", "2 new turns"),
+        ("5 turns", "2 new turns"),
+    ]
+    assert [told[2] for told in rows_told] == ["1 message", "3 messages", "5 messages"]
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_an_import_that_is_interrupted_tells_what_came_in(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, json_too: tuple[str, ...]
+) -> None:
+    for name in ("a", "b"):
+        written = json.dumps([{"role": "user", "content": name}])
+        (tmp_path / f"{name}.json").write_text(written)
+    read = Reader.read
+
+    def until_b(self: Reader, path: Path, progress: Any = None) -> Any:
+        if path.name == "b.json":
+            raise KeyboardInterrupt
+        return read(self, path, progress)
+
+    monkeypatch.setattr(Reader, "read", until_b)
+    result = shell("import", str(tmp_path / "a.json"), str(tmp_path / "b.json"), *json_too)
+    assert result.code == 130 and names(shell) == ["a"]
+    assert "interrupted: 1 session had come in" in result.err
+    told = [one["name"] for one in result.json["sessions"]] if json_too else [result.rows[0][0]]
+    assert told == ["a"]
+
+
+def test_a_session_that_a_tag_has_the_name_of_is_called_otherwise(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.save("work", "x")
+    shell.ok("tag", "plain")
+    (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "plain"}]))
+    assert shell.ok("import", str(tmp_path / "a.json")).rows[0][0] == "plain+1"
+
+
+def test_a_damaged_bundle_is_not_blamed_on_the_store(shell: Shell) -> None:
+    shell.save("a", "x")
+    shell.ok("export", "a", "--format", "bundle", "-o", "a.bundle")
+    whole = (shell.folder / "a.bundle").read_bytes()
+    (shell.folder / "a.bundle").write_bytes(whole[:-40])
+    refused = shell("import", "a.bundle", "--json")
+    assert (refused.code, refused.error["code"]) == (5, "corrupt")
+    assert "not the store" in refused.error["hint"]
 
 
 def test_a_file_that_is_no_transcript_is_an_error_of_its_own(shell: Shell, tmp_path: Path) -> None:

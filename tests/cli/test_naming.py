@@ -112,6 +112,36 @@ def test_a_tag_that_is_moved_says_from_where(two_lines: Shell) -> None:
     assert "moved" not in two_lines.ok("tag", "v1", "a@5").out
 
 
+def test_a_tag_and_a_session_do_not_get_one_name(two_lines: Shell) -> None:
+    two_lines.ok("tag", "v1", "a@3")
+    for command in (
+        ["tag", "b", "a@1"],
+        ["fork", "a@1", "v1"],
+        ["rename", "b", "v1"],
+        ["save", "-s", "v1"],
+        ["chat", "v1"],
+        ["import", "turn.json", "--as", "v1"],
+    ):
+        refused = two_lines(*command)
+        assert refused.code == 6, (command, refused)
+    assert "`snapstore tag -d v1`" in refused.err
+    assert names(two_lines) == ["a", "b"]
+    assert two_lines.ok("show", "v1", "--json").json["turn"] == 3
+    two_lines.ok("tag", "-d", "v1")
+    two_lines.ok("fork", "a@1", "v1")
+
+
+def test_a_tag_that_a_session_hides_is_not_told_by_that_name_alone(two_lines: Shell) -> None:
+    two_lines.ok("tag", "v1", "a@3")
+    with two_lines.open() as store:
+        store.session("v1").save()  # a program is not kept from saving
+    found = {
+        entry["id"]: entry["refs"] for entry in two_lines.ok("log", "a", "--json").json["snapshots"]
+    }
+    third = two_lines.ok("show", "a@3", "--json").json["id"]
+    assert found[third] == ["tag v1"]
+
+
 def test_sessions_stand_newest_first_and_those_of_one_time_as_people_count(shell: Shell) -> None:
     shell.save("z-old")
     shell.save("base")
@@ -124,10 +154,13 @@ def test_sessions_stand_newest_first_and_those_of_one_time_as_people_count(shell
     assert [info["name"] for info in listed] == sorted(names)
 
 
-def test_a_long_name_gives_way_to_the_numbers_behind_it(shell: Shell) -> None:
+def test_a_long_name_is_whole_and_what_is_behind_it_gives_way(shell: Shell) -> None:
     name = "a-session-with-a-name-of-more-than-fifty-characters-in-all"
     shell.save(name, {"role": "user", "content": "hi"}, label="a label that is long, too " * 4)
     (line,) = plain(shell.ok("sessions", columns=80).lines)
-    assert "turn 1" in line and "1 message" in line and "in-all " in line and len(line) <= 80
+    assert f"{name} turn 1 1 message" in line and len(line) <= 80
     (drawn,) = plain(shell.ok("log", "--graph", "--all", columns=80).lines)
     assert "a label" in drawn and len(drawn) <= 80
+    shell.ok("rename", name, name[:50])
+    (drawn,) = plain(shell.ok("log", "--graph", "--all", columns=80).lines)
+    assert f"({name[:50]}) a " in drawn and len(drawn) <= 80

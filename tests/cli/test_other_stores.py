@@ -43,6 +43,15 @@ def test_pulling_from_a_store_that_is_not_there_makes_none(shell: Shell) -> None
     result = shell("pull", str(shell.folder / "nowhere"), "--json")
     assert (result.code, result.error["code"]) == (10, "store_not_found")
     assert not (shell.folder / "nowhere").exists()
+    assert "remote" in result.error["hint"] and "init" not in result.error["hint"]
+
+
+def test_which_store_lacks_a_name_is_told(two_lines: Shell, other: Path) -> None:
+    here = two_lines("push", str(other), "aa")
+    assert here.code == 3 and str(other) not in here.err and not other.exists()
+    two_lines.ok("push", str(other), "b")
+    there = two_lines("pull", str(other), "a")
+    assert there.code == 3 and f"'a' in {other}" in there.err
 
 
 def test_what_both_went_on_with_is_kept_beside(two_lines: Shell, other: Path) -> None:
@@ -144,3 +153,12 @@ def test_what_makes_no_sense_with_a_bundle_is_said(
 def test_a_bundle_is_no_text_for_a_terminal(two_lines: Shell) -> None:
     told = two_lines("export", "a", "--format", "bundle", columns=80)
     assert told.code == 2 and "-o" in told.err
+
+
+def test_damage_in_the_other_store_is_told_as_of_that_store(two_lines: Shell, other: Path) -> None:
+    two_lines.ok("push", str(other))
+    (log,) = (other / "log").glob("*.seg")
+    data = bytearray(log.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    log.write_bytes(data)
+    assert f"warning: {other}: " in two_lines("pull", str(other)).err

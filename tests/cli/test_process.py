@@ -49,6 +49,29 @@ def test_help_and_version_import_nothing_of_the_library(option: str) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+STOPPED = """
+import builtins, sys
+found = builtins.__import__
+def stop(name, *rest):
+    if name == "snapstore_cli.main":
+        raise KeyboardInterrupt
+    return found(name, *rest)
+builtins.__import__ = stop
+sys.argv = ["snapstore", *sys.argv[1:]]
+from snapstore_cli.__main__ import run
+sys.exit(run())
+"""
+
+
+def test_ctrl_c_while_it_still_starts_shows_no_traceback() -> None:
+    for option, told in ((), "error: interrupted\n"), (("--json",), '"code": "interrupted"'):
+        done = subprocess.run(
+            [sys.executable, "-c", STOPPED, "log", *option], capture_output=True, text=True
+        )
+        assert done.returncode == 130
+        assert told in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_reader_that_goes_away_ends_the_command_quietly(shell: Shell) -> None:
     shell.save("a", *[f"message {n} " + "x" * 200 for n in range(2000)])
     command = subprocess.Popen(

@@ -208,6 +208,24 @@ def test_fields_that_run_on_follow_the_one_before() -> None:
     assert list(columns.lines(rows, wide, run_on=1)) == ["a    (long name) x", "bcd  y"]
 
 
+def test_a_name_is_whole_where_the_terminal_has_room_for_it_and_the_others_make_way() -> None:
+    def at(width: int) -> list[str]:
+        rows: list[list[columns.Cell]] = [
+            [("", "*"), ("name", "n" * 20), ("", "turn 1"), ("dim", "long ago"), ("", "label")],
+            [("", ""), ("name", "short"), ("", "turn 12"), ("dim", "just now"), ("", "other")],
+        ]
+        return list(columns.lines(rows, Look(Style(False), width=width), whole=1))
+
+    name = "n" * 20
+    assert at(60) == [
+        f"*  {name}  turn 1   long ago  label",
+        f"   {'short':<20}  turn 12  just now  other",
+    ]
+    assert at(40)[0] == f"*  {name} turn 1 label"
+    assert at(28)[0] == f"*  {name} turn"[:27] + "…"
+    assert at(16)[0] == f"*  {name[:9]}…nnn"
+
+
 def test_of_many_records_the_first_do_not_wait_for_the_last() -> None:
     taken = count()
     rows = ([("", f"{n}"), ("", "x")] for n in taken)
@@ -217,7 +235,7 @@ def test_of_many_records_the_first_do_not_wait_for_the_last() -> None:
 
 def test_a_table_without_records_has_no_lines() -> None:
     for width in (None, 30):
-        assert list(columns.lines([], Look(Style(False), width=width), flexible=0)) == []
+        assert list(columns.lines([], Look(Style(False), width=width), whole=0)) == []
 
 
 # --- messages ----------------------------------------------------------------------------------

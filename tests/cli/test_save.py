@@ -178,8 +178,12 @@ def test_quiet_says_nothing(shell: Shell) -> None:
     assert (result.out, result.err) == ("", "")
 
 
-def test_nothing_on_stdin_is_no_list_of_messages(shell: Shell) -> None:
+def test_nothing_on_stdin_or_in_a_file_is_no_list_of_messages(shell: Shell) -> None:
     for nothing in ("", "\n"):
         result = shell("save", "--messages", "-", "--json", stdin=nothing)
         assert (result.code, result.out) == (2, "") and "[]" in result.error["hint"]
+    for nothing in ("", "\n", "\ufeff \n"):
+        (shell.folder / "empty.json").write_text(nothing)
+        result = shell("save", "--messages", "empty.json", "--json")
+        assert (result.code, result.out) == (2, "") and "empty.json" in result.error["message"]
     assert shell.ok("save", "--messages", "-", "--json", stdin="[]").json["turn"] == 1

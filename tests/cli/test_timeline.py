@@ -33,7 +33,12 @@ def test_export_writes_a_page_of_one_line_or_of_all(two_lines: Shell) -> None:
     page = (two_lines.folder / "a.html").read_bytes()
     assert page.startswith(b"<!doctype html>") and len(page) == one["bytes"]
     told = two_lines.ok("export", "--all", "--format", "html", "-o", "all.html").out
-    assert told.startswith("all.html: 2 lines")
+    assert told.startswith("all.html: 2 sessions, ")
+    two_lines.ok("tag", "good", "a@2")
+    told = two_lines.ok("export", "--all", "--format", "html", "-o", "all.html").out
+    assert told.startswith("all.html: 2 sessions, 1 tag, ")
+    told = two_lines.ok("export", "a", "--format", "html", "-o", "a.html").out
+    assert told.startswith("a.html: 1 session, ")
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,14 @@ def test_a_session_of_the_same_name_that_has_nothing_in_common_is_kept_beside(
     assert outcomes(carry(here, there)) == {"s": ("s+2", Outcome.BESIDE)}
 
 
+def test_a_tag_is_not_hidden_by_a_session_of_its_name(here: Store, there: Store) -> None:
+    here.tag("t", here.session("s").save())
+    own = there.session("t").save()
+    for outcome in (Outcome.BESIDE, Outcome.SAME):
+        assert outcomes(carry(here, there, ["t"])) == {"t": ("t+1", outcome)}
+    assert (there.resolve("t"), there.resolve("t+1")) == (own, here.resolve("t"))
+
+
 def test_a_tag_is_never_moved(here: Store, there: Store) -> None:
     for store in (here, there):
         session = store.session("s")

@@ -380,8 +380,9 @@ class FilesAndTurns(RuleBasedStateMachine):
     def rewind(self, which: int) -> None:
         self.save()
         goal = list(self.turns)[which % len(self.turns)]
-        self.back.append((self.head, picture(self.work)))
-        self.forth = []
+        if goal != self.head:  # else it is no move
+            self.back.append((self.head, picture(self.work)))
+            self.forth = []
         self.session.rewind(goal, files=True)
         assert self.head == goal
         self._moved()

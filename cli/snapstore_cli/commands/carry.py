@@ -35,6 +35,7 @@ def push(run: Invocation, other: str | None, names: tuple[str, ...]) -> None:
       snapstore push origin fix-login
     """
     place = elsewhere.place_of(run, other)
+    elsewhere.require(run.store, names)
     with elsewhere.opened(run, place, create=True) as target:
         _carry(run, run.store, target, names, "push", run.place)
 
@@ -57,6 +58,7 @@ def pull(run: Invocation, other: str | None, names: tuple[str, ...]) -> None:
     """
     place = elsewhere.place_of(run, other)
     with elsewhere.opened(run, place, create=False) as source:
+        elsewhere.require(source, names, place)
         _carry(run, source, run.writable_store, names, "pull", place)
 
 

@@ -61,7 +61,7 @@ def chat(
     Examples:
       snapstore chat fix-login --agent ./agent.py
       snapstore chat --continue
-      echo "Why does the login fail?" | snapstore chat fix-login --agent ./agent.py
+      echo "Why does it fail?" | snapstore chat fix-login --agent ./agent.py
     """
     run: Invocation = context.obj
     answering = _agent(agent, api_name, model, timeout)
@@ -109,7 +109,7 @@ def _session(run: Invocation, name: str | None, *, resume: bool, go_on: bool) ->
     elif resume or go_on:
         session = run.existing_session(name)
     else:
-        session = run.writable_store.session(name)
+        session = run.session_of(name)
     if session.name.startswith(TASK):
         raise InvalidInput(
             f"{session.name} is the record of a task",

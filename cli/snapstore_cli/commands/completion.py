@@ -23,18 +23,15 @@ _FIRST_COMMA = 'string split ","', 'string split --max 1 ","'
 def completion(run: Invocation, shell: str) -> None:
     """Print the script that makes SHELL complete commands, options, sessions and turns.
 
-    \b
-    bash: put this into ~/.bashrc
-      eval "$(snapstore completion bash)"
-    \b
-    zsh: put this into ~/.zshrc, behind compinit
-      eval "$(snapstore completion zsh)"
-    \b
-    fish: run this once
-      snapstore completion fish > ~/.config/fish/completions/snapstore.fish
+    Put the first line below into ~/.bashrc, or the second into ~/.zshrc, behind compinit, or run
+    the third once for fish. Then `snapstore diff fix<TAB>` completes session names, and
+    `snapstore show fix-login@<TAB>` the turns of one.
 
-    Then `snapstore diff fix<TAB>` completes session names, and `snapstore show fix-login@<TAB>`
-    the turns of one.
+    \b
+    Examples:
+      eval "$(snapstore completion bash)"
+      eval "$(snapstore completion zsh)"
+      snapstore completion fish > ~/.config/fish/completions/snapstore.fish
     """
     script = _script(shell)
     if run.out.json:

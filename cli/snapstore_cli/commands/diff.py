@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from snapstore.diff import Diff, MapDiff
-from snapstore_cli import documents
+from snapstore_cli import documents, outfile
 from snapstore_cli.command import Command
 from snapstore_cli.commands import html_page
 from snapstore_cli.invocation import Invocation
@@ -41,7 +41,9 @@ def parts_option(context: click.Context, option: click.Parameter, value: str | N
 )
 @click.option("--side-by-side", is_flag=True, help="Two columns.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when they differ.")
-@click.option("--html", metavar="FILE", help="Write a page for a browser, secrets taken out.")
+@click.option(
+    "--html", metavar="FILE", help="Write a page for a browser, without secrets; - is stdout."
+)
 @click.option("--no-redact", is_flag=True, help="Of --html: leave secrets in.")
 @click.pass_context
 def diff(
@@ -69,13 +71,14 @@ def diff(
       snapstore diff fix-login try-redis --html compared.html
     """
     run: Invocation = context.obj
+    page = outfile.named(html, "--html")
     ours = run.turn(left)
     theirs = run.turn(right)
     found = run.store.diff(ours, theirs)
     equal = _equal(found, only)
     name = right or run.session_name
     if html is not None:
-        html_page.diff_page(run, left, right, html, not no_redact)
+        html_page.diff_page(run, left, right, page, not no_redact)
     elif run.out.json:
         run.out.document(_document(found, documents.names(run.store), equal))
     elif stat:

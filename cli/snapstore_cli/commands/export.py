@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from snapstore import InvalidInput
-from snapstore.disk import DISK
+from snapstore.arguments import place
+from snapstore.outfile import put
 from snapstore.transfer.exports import FORMATS, HARNESSES, Change, Export, Wish, export, sanitized
 from snapstore.transfer.install import Installed, install
+from snapstore_cli import outfile
 from snapstore_cli.command import Command
 from snapstore_cli.commands import bundling, html_page
 from snapstore_cli.deep import with_room
@@ -96,10 +98,11 @@ def export_(
         )
     if everything and (rev is not None or format not in (html_page.FORMAT, bundling.FORMAT)):
         raise InvalidInput("--all is for html and bundles, and takes no REV")
+    file = outfile.named(output)
     if format == html_page.FORMAT:
         if sanitize or new or cwd or since:
             raise InvalidInput("a page takes no other options than --all and --no-redact")
-        html_page.export_page(run, rev, everything, output, redact is not False)
+        html_page.export_page(run, rev, everything, file, redact is not False)
         return
     if format == bundling.FORMAT:
         if redact or sanitize or installs or new or cwd:
@@ -107,14 +110,14 @@ def export_(
                 "a bundle holds turns as they are",
                 hint="`snapstore purge` takes a text out of all turns",
             )
-        bundling.export_bundle(run, rev, output, since)
+        bundling.export_bundle(run, rev, file, since, wanted=output is not None)
         return
     if since:
         raise InvalidInput("--since is for --format bundle")
     found = run.revision(rev)
     wish = Wish(
         format,
-        cwd=str(Path(cwd).expanduser().resolve()) if cwd is not None else None,
+        cwd=None if cwd is None else str(Path(place(cwd, "--cwd")).expanduser().resolve()),
         here=here(),
         change=_change(bool(redact), sanitize),
         fresh=new,
@@ -122,9 +125,9 @@ def export_(
     )
     made = with_room(lambda: export(run.store, found.snapshot, found.session, wish))
     installed = install(made, home_of(format)) if installs else None
-    if output not in (None, "-"):
-        _write(Path(str(output)), made.data)
-    _tell(run, made, output, installed)
+    if file is not None:
+        put(file, [made.data])
+    _tell(run, made, file, installed)
 
 
 def _change(redact: bool, sanitize: bool) -> Change | None:
@@ -135,23 +138,14 @@ def _change(redact: bool, sanitize: bool) -> Change | None:
     return sanitized if sanitize else None
 
 
-def _write(path: Path, data: bytes) -> None:
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path.parent} is no directory")
-    if path.exists() and not path.is_file():  # a pipe, a terminal, /dev/null
-        path.write_bytes(data)
-    else:
-        DISK.write_file(path, data)
-
-
 # --- telling -------------------------------------------------------------------------------------
 
 
-def _tell(run: Invocation, made: Export, output: str | None, installed: Installed | None) -> None:
+def _tell(run: Invocation, made: Export, file: Path | None, installed: Installed | None) -> None:
     for what, times in made.losses:
         run.out.warn(f"not carried: {times} {what}")
     if run.out.json:
-        run.out.document(_document(made, output, installed))
+        run.out.document(_document(made, file, installed))
     elif installed is not None:
         if not installed.written:
             run.out.note("it is there already")
@@ -161,10 +155,10 @@ def _tell(run: Invocation, made: Export, output: str | None, installed: Installe
                 "--cwd DIR names another"
             )
         run.out.say(_command(installed))
-    elif output in (None, "-"):
+    elif file is None:
         run.out.raw([made.data])
     else:
-        run.out.note(f"{output}: {words.count(len(made.data), 'byte')}")
+        run.out.note(f"{file}: {words.size(len(made.data))}")
 
 
 def _command(installed: Installed) -> str:
@@ -172,14 +166,14 @@ def _command(installed: Installed) -> str:
     return f"cd {shlex.quote(installed.cwd)} && {command}" if installed.cwd else command
 
 
-def _document(made: Export, output: str | None, installed: Installed | None) -> dict[str, Any]:
-    path = str(installed.path) if installed else output if output not in (None, "-") else None
+def _document(made: Export, file: Path | None, installed: Installed | None) -> dict[str, Any]:
+    path = installed.path if installed else file
     document: dict[str, Any] = {
         "format": made.format,
         "session_id": made.session_id or None,
         "original": made.is_original,
         "bytes": len(made.data),
-        "path": path,
+        "path": str(path) if path else None,
         "not_carried": [{"what": what, "count": times} for what, times in made.losses],
     }
     if installed is not None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 import click
 
-from snapstore import SessionInfo, Snapshot, SnapstoreError, Store
+from snapstore import InvalidInput, SessionInfo, Snapshot, SnapstoreError, Store
 from snapstore.snapshot import Line
 from snapstore.textdiff import text_of
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.limits import MOST
 from snapstore_cli.render import words
 from snapstore_cli.render.style import Look
 
+_EVERYTHING = "`snapstore show NAME --messages` prints all of a session"
 _MOST_TEXT = 16 << 20
 """Bytes up to which a file is searched."""
 
@@ -36,8 +39,9 @@ class Match:
 @click.command(cls=Command)
 @click.argument("text")
 @click.option("-i", "--ignore-case", is_flag=True, help="Upper and lower case alike.")
+@click.option("-n", "--limit", "most", type=MOST, metavar="N", help="At most N lines.")
 @click.pass_context
-def find(context: click.Context, text: str, ignore_case: bool) -> None:
+def find(context: click.Context, text: str, ignore_case: bool, most: int | None) -> None:
     """Find TEXT in prompts, answers, tool calls and results, files, labels and the scratchpad.
 
     Looks through the turns of every session, or of the one named with -s. What forks share is told
@@ -46,11 +50,14 @@ def find(context: click.Context, text: str, ignore_case: bool) -> None:
     \b
     Examples:
       snapstore find "connection refused"
+      snapstore find -n 20 timeout
       snapstore find -i todo -s fix-login --json
     """
     run: Invocation = context.obj
+    if not text:
+        raise InvalidInput("there is nothing to find: the text is empty", hint=_EVERYTHING)
     pattern = re.compile(re.escape(text), re.IGNORECASE if ignore_case else 0)
-    found = _matches(run, pattern)
+    found = islice(_matches(run, pattern), most)
     count = 0
     if run.out.json:
         listed = [asdict(match) for match in found]
@@ -60,7 +67,7 @@ def find(context: click.Context, text: str, ignore_case: bool) -> None:
         counted = _Counted(found)
         run.out.lines((_line(match, pattern, run.out.look) for match in counted), page=True)
         count = counted.number
-    if not count:
+    if not count and most != 0:
         run.out.note(f"nothing holds {text!r}")
         context.exit(1)
 

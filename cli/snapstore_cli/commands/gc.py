@@ -29,7 +29,8 @@ def gc(run: Invocation, applies: bool, grace: timedelta) -> None:
     """Let go of what no session, tag or recent move reaches, and pack what stays.
 
     Without --apply nothing is changed, and nothing is ever deleted by itself. Others can save and
-    read meanwhile. The files that were replaced stay in trash/ for a day.
+    read meanwhile. The files that were replaced stay in trash/ for a day. --grace 0 empties it at
+    once, and ends what undo could bring back.
 
     \b
     Examples:
@@ -48,14 +49,35 @@ def gc(run: Invocation, applies: bool, grace: timedelta) -> None:
             "bytes": found.bytes,
             "applied": found.applied,
             "freed": found.freed,
+            "trash": found.trash,
         },
-        _told(found),
+        _told(found, packs=has_files),
     )
 
 
-def _told(found: Collected) -> str:
+def _told(found: Collected, *, packs: bool) -> str:
     what = f"{count(found.objects, 'object')} that nothing reaches, {size(found.bytes)}"
+    if not found.objects:
+        what = "no object that nothing reaches"
     if not found.applied:
-        return f"{what}; nothing was removed: --apply does it"
-    grown = "smaller" if found.freed >= 0 else "larger"
-    return f"{what}, removed; the store is {size(abs(found.freed))} {grown}"
+        hint = ": --apply does it" if found.objects else ""
+        if packs:
+            hint = (
+                f"{hint}, and packs the rest"
+                if hint
+                else ": --apply packs the store where that helps"
+            )
+        return f"{what}; nothing was changed{hint}{_trash(found)}"
+    grown = f"{size(abs(found.freed))} {'smaller' if found.freed > 0 else 'larger'}"
+    done = ", removed" if found.objects else ""
+    return f"{what}{done}; the store is {grown if found.freed else 'as it was'}{_trash(found)}"
+
+
+def _trash(found: Collected) -> str:
+    """What replaced files take beside the store, and what removes them."""
+    if not found.trash:
+        return ""
+    return (
+        f"; trash/ holds {size(found.trash)} more of replaced files, removed by the first "
+        "`gc --apply` after a day"
+    )

@@ -16,6 +16,7 @@ from snapstore_cli.hooking import entries
 from snapstore_cli.hooking.harnesses import HARNESSES, Harness
 from snapstore_cli.hooking.settings_file import SettingsFile
 from snapstore_cli.invocation import Invocation
+from snapstore_cli.place import named_in_environment
 from snapstore_cli.render import words
 
 _HARNESS = click.argument("name", metavar="HARNESS", type=click.Choice(sorted(HARNESSES)))
@@ -56,6 +57,7 @@ def install(run: Invocation, name: str, user: bool, redact: bool) -> None:
     harness = HARNESSES[name]
     settings = SettingsFile.read(harness.settings(os.environ, user=user))
     command = _command(run.settings.store, redact)
+    place = run.place
     new = entries.installed(settings.document, harness.calls, command)
     changed = new is not settings.document
     if changed:
@@ -63,8 +65,9 @@ def install(run: Invocation, name: str, user: bool, redact: bool) -> None:
     told = "now runs" if changed else "already runs"
     events = words.count(len(harness.calls), "event")
     run.result(
-        _document(harness, settings.path, new) | {"changed": changed},
-        f"{harness.title} {told} `{command}` at {events} ({settings.path})",
+        _document(harness, settings.path, new) | {"store": place, "changed": changed},
+        f"{harness.title} {told} `{command}` at {events} ({settings.path})\n"
+        f"turns {_where(run, user)} are saved in {place}",
     )
     if changed and harness.advice:
         run.out.note(harness.advice)
@@ -119,10 +122,21 @@ def status(run: Invocation, name: str, user: bool) -> None:
         run.out.document(document | {"missing": missing, "not_found": lost})
     else:
         run.out.say(_sentence(harness, document, missing))
+        if document["events"] and not any("--store" in one for one in document["commands"]):
+            run.out.say(f"turns {_where(run, user)} are saved in {run.place}")
         for command in lost:
             run.out.warn(f"`{command}` is not found on the PATH: install the hooks again")
     if missing or lost:
         click.get_current_context().exit(1)
+
+
+def _where(run: Invocation, user: bool) -> str:
+    """Of what turns it is true that they are saved in the store that is found now."""
+    if run.settings.store:
+        return "of every project" if user else "here"
+    if named_in_environment():
+        return "of a harness that is given $SNAPSTORE_STORE too"
+    return "here" if not user else "of sessions in this directory"
 
 
 def _sentence(harness: Harness, document: dict[str, Any], missing: list[str]) -> str:

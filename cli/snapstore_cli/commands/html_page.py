@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snapstore import InvalidInput
-from snapstore.disk import DISK
+from snapstore.outfile import put
 from snapstore.revisions import Revision
 from snapstore_cli.invocation import Invocation
 from snapstore_cli.render.words import count, size
@@ -19,7 +19,7 @@ FORMAT = "html"
 
 
 def export_page(
-    run: Invocation, rev: str | None, everything: bool, output: str | None, redacted: bool
+    run: Invocation, rev: str | None, everything: bool, file: Path | None, redacted: bool
 ) -> None:
     """Write the page of one line, as it stood after a turn, or of the whole store."""
     from snapstore.formats.html import branches, export
@@ -30,15 +30,12 @@ def export_page(
         found = run.revision(rev)
         shown, title = _lines([found]), _name(found)
     pieces = export(run.store, shown, title, redacted=redacted, whole=everything)
-    if output not in (None, "-"):
-        _write(run, Path(str(output)), pieces, redacted, count(len(shown.named), "line"))
-    elif run.out.json:
-        raise InvalidInput("a page on stdout leaves no room for JSON", hint="name a file: -o")
-    else:
-        run.out.raw(pieces)
+    _write(run, file, pieces, redacted, _counted(shown))
 
 
-def diff_page(run: Invocation, left: str, right: str | None, output: str, redacted: bool) -> None:
+def diff_page(
+    run: Invocation, left: str, right: str | None, file: Path | None, redacted: bool
+) -> None:
     """Write the page of two lines, which opens with their comparison."""
     from snapstore.formats.html import export
 
@@ -46,7 +43,13 @@ def diff_page(run: Invocation, left: str, right: str | None, output: str, redact
     title = " and ".join(_sides_names(*sides))
     start = "/".join(["compare", *(side.snapshot.id[:16] for side in sides)])
     pieces = export(run.store, _lines(sides), title, redacted=redacted, start=start)
-    _write(run, Path(output), pieces, redacted, title)
+    _write(run, file, pieces, redacted, title)
+
+
+def _counted(shown: Branches) -> str:
+    tags = sum(one.is_tag for one in shown.named)
+    sessions = count(len(shown.named) - tags, "session")
+    return f"{sessions}, {count(tags, 'tag')}" if tags else sessions
 
 
 def _name(found: Revision) -> str:
@@ -73,10 +76,14 @@ def _lines(found: Sequence[Revision]) -> Branches:
     return Branches(named, tuple(others))
 
 
-def _write(run: Invocation, path: Path, pieces: Iterable[bytes], redacted: bool, what: str) -> None:
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path.parent} is no directory")
-    DISK.write_pieces(path, pieces)
-    held = path.stat().st_size
-    facts = {"format": FORMAT, "path": str(path), "bytes": held, "redacted": redacted}
-    run.result(facts, f"{path}: {what}, {size(held)}")
+def _write(
+    run: Invocation, file: Path | None, pieces: Iterable[bytes], redacted: bool, what: str
+) -> None:
+    if file is not None:
+        held = put(file, pieces)
+        facts = {"format": FORMAT, "path": str(file), "bytes": held, "redacted": redacted}
+        run.result(facts, f"{file}: {what}, {size(held)}")
+    elif run.out.json:
+        raise InvalidInput("a page on stdout leaves no room for JSON", hint="name a file")
+    else:
+        run.out.raw(pieces)

@@ -117,10 +117,21 @@ def import_(
                 f"--as names one session, and there are {len(found)} files",
                 hint="import them one by one, or without --as",
             )
+        if not run.writable_store.exists(name):
+            refs.refuse_namesake(run.store.engine, refs.SESSIONS + name)
     outcome = _Outcome()
-    with Bar(run.settings) as bar, _collector_paused():
-        _import_all(run, found, name, without_secrets, outcome, bar)
+    try:
+        with Bar(run.settings) as bar, _collector_paused():
+            _import_all(run, found, name, without_secrets, outcome, bar)
+    except KeyboardInterrupt:
+        _tell(run, outcome)
+        run.out.note(f"interrupted: {_so_far(outcome)}; importing again goes on from there")
+        raise
     _tell(run, outcome)
+    if not found:
+        changed = f" that changed since {since}" if since else ""
+        where = ", ".join(paths)
+        run.out.note(f"no session found in {where}: no .jsonl and no .json{changed} is there")
     if outcome.failed:
         raise outcome.failed[0]
 
@@ -182,6 +193,12 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+def _so_far(outcome: _Outcome) -> str:
+    if not outcome.imported:
+        return "no session had come in"
+    return f"{words.count(len(outcome.imported), 'session')} had come in, listed above"
+
+
 # --- telling ---------------------------------------------------------------------------------
 
 
@@ -194,7 +211,7 @@ def _tell(run: Invocation, outcome: _Outcome) -> None:
             run.out.document({"sessions": sessions, "skipped": passed_over})
         return
     rows = [_cells(run, imported) for imported in outcome.imported]
-    run.out.lines(columns.lines(rows, run.out.look, flexible=0))
+    run.out.lines(columns.lines(rows, run.out.look, whole=0))
     warnings = [(found.name, text) for found in outcome.imported for text in found.warnings]
     few = len(warnings) <= _FEW
     if few or run.settings.verbose:
@@ -224,15 +241,19 @@ def _cells(run: Invocation, imported: Imported) -> list[Cell]:
 
 
 def _as_json(imported: Imported) -> dict[str, Any]:
-    return {name: value for name, value in asdict(imported).items() if value is not None}
+    told = {name: value for name, value in asdict(imported).items() if value is not None}
+    told.pop("before", None)
+    return told
 
 
 def _messages(run: Invocation, imported: Imported) -> str:
     """How many messages there are; after a compaction HEAD holds fewer than its turns brought."""
     told = words.count(imported.messages, "message")
-    head = run.store.session(imported.name).head if imported.created else None
-    if head is None:
+    session = run.store.session(imported.name)
+    if not imported.created or not 1 <= imported.turns <= session.turn:
         return told
+    # A file that came after it in the same run may have added turns.
+    head = session.at(imported.turns)
     ever = sum(turn.added() for turn in Line(run.store.objects, head.raw_id))
     return f"{told} now, {ever:,} over all turns" if ever > imported.messages else told
 
@@ -242,10 +263,16 @@ def _news(run: Invocation, imported: Imported) -> str:
     if imported.added is not None:
         new = imported.added == imported.turns
         return "new" if new else words.count(imported.added, "new turn")
-    engine, ref = run.store.engine, refs.SESSIONS + imported.name
+    before = imported.before if imported.before is not None else _turns_before(run, imported.name)
+    if before == 0:
+        return "new"
+    more = imported.turns - before
+    return words.count(more, "new turn") if more > 0 else "changed"
+
+
+def _turns_before(run: Invocation, name: str) -> int:
+    """How many turns a session had before its last move."""
+    engine, ref = run.store.engine, refs.SESSIONS + name
     tip = engine.tip(ref)
     before = engine.move(ref, tip.gen - 1) if tip and tip.gen > 1 else None
-    if before is None or before.new is None:
-        return "new"
-    more = imported.turns - run.store.snapshot(before.new).turn
-    return words.count(more, "new turn") if more > 0 else "changed"
+    return run.store.snapshot(before.new).turn if before is not None and before.new else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 
 import click
 
@@ -17,6 +18,7 @@ from snapstore_cli.invocation import Invocation
 from snapstore_cli.limits import MOST
 from snapstore_cli.render import graph, turns
 from snapstore_cli.render.style import Look
+from snapstore_cli.worktree_paths import readings
 
 _DAMAGE = 5
 _COLUMN_EVERY = 8
@@ -45,8 +47,9 @@ def log(
     """The turns of a session, newest first; all of them unless -n says otherwise.
 
     REV is a session, or any turn to start from. Each line tells id, turn, time, label, how many
-    messages the turn added, and which sessions and tags stand on it. In a graph each side branch
-    stands whole above the turn that it forks from; @ is where the current session stands.
+    messages the turn added and how many files it changed, and which sessions and tags stand on it.
+    In a graph each side branch stands whole above the turn that it forks from; @ is where the
+    current session stands. PATH is relative to the worktree, or to the working directory.
 
     \b
     Examples:
@@ -126,11 +129,11 @@ def _here(run: Invocation) -> str | None:
 def _touches(snapshot: Snapshot, path: str) -> bool:
     """Whether a turn changed a path, or one below it."""
     found = snapshot.files_diff()
-    wanted = path.strip("/").removeprefix("./")
-    if found is None:
+    if not found:
         return False
+    meant = {*readings(Path(snapshot.worktree), path), path.strip("/")}
     paths = (*found.added, *found.removed, *found.changed)
-    return any(p == wanted or p.startswith(wanted + "/") for p in paths)
+    return "." in meant or any(p == one or p.startswith(one + "/") for one in meant for p in paths)
 
 
 def _mentions(snapshot: Snapshot, text: str) -> bool:

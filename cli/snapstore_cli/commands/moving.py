@@ -102,6 +102,8 @@ def _rewound_in_part(session: Session, target: Snapshot, what: set[str]) -> Snap
         session.history = target.history
     else:
         session.scratchpad = target.scratchpad
+    if not session.unsaved:
+        return target if session.head is None else session.head
     return session.save(f"{' and '.join(sorted(what))} of turn {target.turn}")
 
 
@@ -136,8 +138,8 @@ def restore(
     """
     revision = run.revision(rev)
     source = revision.snapshot
-    chosen = [in_worktree(source, path) for path in paths]
-    chosen += [revision.path] if revision.path else []
+    given = (*paths, revision.path) if revision.path else paths
+    chosen = [in_worktree(source, path) for path in given]
     session = run.acted_on(revision)
     from snapstore.worktree import moves
 
@@ -176,7 +178,7 @@ def undo(run: Invocation, steps: int, force: bool) -> None:
 @click.option("--force", is_flag=True, help="Replace also files that could not be captured.")
 @click.pass_obj
 def redo(run: Invocation, steps: int, force: bool) -> None:
-    """Go forth again over what undo took back. A new save ends what can be redone.
+    """Go forth again over what undo took back, a deletion too. A new save ends what can be redone.
 
     \b
     Examples:
@@ -190,6 +192,7 @@ def _step(run: Invocation, steps: int, way: str, force: bool) -> None:
     name = run.session_to_move
     session = run.store.session(name)
     before = session.head
+    was = _standing(run, session, before)
     done = 0
     restored: Restored | None = None
     for done in range(steps):
@@ -202,7 +205,7 @@ def _step(run: Invocation, steps: int, way: str, force: bool) -> None:
             run.out.warn(f"there were only {count(done, 'step')} to {way}")
             break
         session = _by_present_name(run, session)
-    _tell(run, session, before, session.head, restored)
+    _tell(run, session, before, session.head, restored, was=was)
 
 
 def _by_present_name(run: Invocation, session: Session) -> Session:
@@ -223,8 +226,15 @@ def _tell(
     done: Restored | None,
     *,
     dry_run: bool = False,
+    was: str = "",
 ) -> None:
-    text = f"{session.name}: {_named(before)} -> {_named(after)}"
+    now = _standing(run, session, after)
+    if before == after and after is not None:
+        text = f"{session.name} stays at {now}" + (", where it stood" if done is None else "")
+    else:
+        text = f"{session.name}: {was or _standing(run, session, before)} -> {now}"
+    if now == "deleted":
+        text += f"; `snapstore undo -s {session.name}` brings it back"
     if after is not None and after.label:
         text += f"  {one_line(after.label)}"
     if dry_run:
@@ -251,5 +261,8 @@ def _tell_files(run: Invocation, done: Restored | None, dry_run: bool) -> None:
         run.out.lines(rendered.details(done, run.out.look))
 
 
-def _named(snapshot: Snapshot | None) -> str:
-    return f"turn {snapshot.turn} ({short(snapshot.id)})" if snapshot else "nothing"
+def _standing(run: Invocation, session: Session, head: Snapshot | None) -> str:
+    if head is not None:
+        return f"turn {head.turn} ({short(head.id)})"
+    tip = run.store.engine.tip(refs.SESSIONS + session.name)
+    return "deleted" if tip is not None and refs.made_by(tip) == "delete" else "nothing"

@@ -113,7 +113,8 @@ def delete(context: click.Context, name: str, yes: bool) -> None:
 def tag(run: Invocation, name: str | None, rev: str | None, remove: bool) -> None:
     """Name a turn for good: REV, or the current session's HEAD. Without NAME, list the tags.
 
-    A tag is a revision, and moves only when it is set again.
+    A tag is a revision, and moves only when it is set again. Sessions and tags have no names in
+    common.
 
     \b
     Examples:

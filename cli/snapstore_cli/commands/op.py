@@ -52,7 +52,7 @@ def op_log(context: click.Context, most: int | None) -> None:
         run.out.document({"moves": [_document(step) for step in found]})
     else:
         rows = (moves.fields(step, look) for step in found)
-        run.out.lines(columns.lines(rows, look, flexible=1), page=True)
+        run.out.lines(columns.lines(rows, look, whole=1), page=True)
     if steps.met:
         run.tell_of_damage(steps.met[0])
         context.exit(_DAMAGE)

@@ -98,7 +98,7 @@ def pick(run: Invocation, store: Store, leaving_out: tuple[str, ...] = ()) -> st
         raise NotFound("there are no sessions yet", hint="`snapstore save` makes one")
     look = run.out.look
     rows = [_picked(store, number, info, look) for number, info in enumerate(listed, 1)]
-    for line in columns.lines(rows, look, flexible=1):
+    for line in columns.lines(rows, look, whole=1):
         click.echo(line, err=True)
     if len(found) > len(listed):
         click.echo(f"     {len(found) - len(listed):,} more: type a name", err=True)

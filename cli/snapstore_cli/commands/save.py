@@ -60,8 +60,8 @@ def save(
 
     \b
     Examples:
-      snapstore save -m "first question" --messages turn.jsonl
-      echo '[{"role": "user", "content": "hi"}]' | snapstore save -s fix-login --messages -
+      snapstore save -s fix-login -m "first question" --messages turn.jsonl
+      echo '[{"role": "user", "content": "hi"}]' | snapstore save --messages -
       snapstore save --set 'file="login.py"' --set tries=3 --unset draft
       snapstore save -m "tests pass" --worktree .
       snapstore save --expect 3f9a0c21 --messages more.jsonl

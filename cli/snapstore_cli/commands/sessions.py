@@ -44,7 +44,7 @@ def sessions(run: Invocation) -> None:
         rows = [_tree_cells(store, prefix, info, current, look) for prefix, info in tree]
     else:
         rows = [_cells(info, current, look) for info in found]
-    run.out.lines(columns.lines(rows, look, flexible=1 if look.terminal else None), page=True)
+    run.out.lines(columns.lines(rows, look, whole=1 if look.terminal else None), page=True)
     for info in found:
         if info.problem:
             run.out.warn(f"{info.name}: {info.problem}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from snapstore import NotFound, Snapshot
+from snapstore import Snapshot
 from snapstore_cli import documents
 from snapstore_cli.command import Command
 from snapstore_cli.invocation import Invocation
@@ -15,6 +15,7 @@ from snapstore_cli.render import files as rendered_files
 from snapstore_cli.render import messages as rendered
 from snapstore_cli.render import turns, words
 from snapstore_cli.render.style import Look
+from snapstore_cli.worktree_paths import in_turn
 
 _SCREENFUL = 24
 """Lines of one message's text that a terminal is given unless all is asked for."""
@@ -29,7 +30,9 @@ _SCREENFUL = 24
 def show(run: Invocation, rev: str | None, messages: bool, scratchpad: bool, files: bool) -> None:
     """One turn: when it was saved, the messages it added, the scratchpad.
 
-    Tool results stand below their calls. With --json, `messages` is the whole history.
+    Tool results stand below their calls. With --json, `messages` is the whole history. PATH is
+    relative to the directory that the files were taken from, else to the working directory (which
+    comes first for ./PATH).
 
     \b
     Examples:
@@ -58,12 +61,9 @@ def show(run: Invocation, rev: str | None, messages: bool, scratchpad: bool, fil
 
 def _show_files(run: Invocation, snapshot: Snapshot, path: str) -> None:
     """A file to the byte, or a list of what is in a directory."""
+    path = in_turn(snapshot, path)
     held = snapshot.files
-    if held is None:
-        raise NotFound(f"turn {snapshot.turn} holds no files")
-    path = path.strip("/")
-    if path and path not in held:
-        raise NotFound(f"turn {snapshot.turn} holds no file {path!r}")
+    assert held is not None  # or the path would not have been found
     if run.out.json:
         entries = held.entries(path) if not path or held[path].kind == "dir" else ()
         listed = {name: documents.file(entry) for name, entry in entries}

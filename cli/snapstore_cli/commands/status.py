@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from snapstore import Session, Snapshot, refs, revisions
+from snapstore import Session, Snapshot, Store, refs, revisions
+from snapstore.worktree.interrupted import interrupted
 from snapstore_cli import documents, pushing
 from snapstore_cli.command import Command
 from snapstore_cli.documents import Names
@@ -52,6 +53,10 @@ def status(run: Invocation) -> None:
             "failed_pushes": [
                 {"remote": name, "error": last.error} for name, last in pushing.failed(store)
             ],
+            "interrupted_restores": [
+                {"worktree": str(one.worktree), "finishes": one.finishes, "at_work": one.at_work}
+                for one in interrupted(store.here, store.engine)
+            ],
         }
         run.out.document(fields)
         return
@@ -81,9 +86,22 @@ def _lines(
     rows["last move"] = moves.sentence(last, look, _INDENT) if last else ""
     failed = "; ".join(pushing.told(*one) for one in pushing.failed(run.store))
     rows["push"] = look.style("warning", words.one_line(failed)) if failed else ""
+    restores = "; ".join(map(words.one_line, _restores(run.store)))
+    rows["restore"] = look.style("warning", restores) if restores else ""
     for name, text in rows.items():
         if text:
             yield f"{look.style('dim', f'{name:<10}')}  {text}"
+
+
+def _restores(store: Store) -> Iterator[str]:
+    """The restores that did not come to their end, and what ends them."""
+    for one in interrupted(store.here, store.engine):
+        yield f"{one}; {one.advice}"
+    if store.here is not None and store.here.journals():
+        from snapstore.maintenance.stranded import stranded
+
+        for lost in stranded(store):
+            yield f"{lost}; `snapstore repair --apply` puts the files where they are seen"
 
 
 def _turn(head: Snapshot, look: Look) -> str:

@@ -88,7 +88,7 @@ def run_(
       name = "upload"
       run = "./upload.sh dist/*"
       retries = 3         # also: cwd, env, timeout (seconds), version, needs
-    \b
+
     Phases run in the order of the file; `needs = ["build"]` waits for these phases only, and with
     -j those that need nothing of each other run side by side.
 

@@ -37,7 +37,7 @@ def ui(run: Invocation, port: int, no_open: bool, redact: bool) -> None:
     Examples:
       snapstore ui
       snapstore ui --no-open --port 8765
-      snapstore export --all --format html -o timeline.html     the same as one file
+      snapstore export --all --format html -o timeline.html   the same as a file
     """
     title = Path(run.place).resolve().parent.name if "://" not in run.place else run.place
     timeline = Timeline(run.store, title or "snapstore", REDACTED if redact else None)

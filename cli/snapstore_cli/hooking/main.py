@@ -90,6 +90,8 @@ def _look(place: str, data: bytes, ends: glance.Ends, redact: bool) -> None:
         if done.settled:
             _keep(store, event, _seen(event, done, ends, since))
         _push(store)
+        for cut_off in store.here.settled if store.here else ():
+            _log(place, cut_off.ended)
     if done.told:
         _log(place, f"{event.name} of {event.session_id or '?'}: {done.told}")
 

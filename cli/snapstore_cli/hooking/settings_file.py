@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,11 @@ from typing import Any
 
 from snapstore import InvalidInput
 from snapstore.disk import DISK
+from snapstore.outfile import put
 
 _MARK = "\ufeff"
+_NEW = 0o644
+"""The mode of settings that were not there: other programs read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,9 @@ class SettingsFile:
 
     def write(self, document: dict[str, Any]) -> None:
         """Put another document in its place. Raises DiskError; the file is as it was then."""
-        # A link, as those who keep their settings elsewhere have it, stays a link.
-        path = Path(os.path.realpath(self.path))
-        mode = stat.S_IMODE(path.stat().st_mode) if self.exists else 0o644
-        path.parent.mkdir(parents=True, exist_ok=True)
-        DISK.write_file(path, self.layout.text(document).encode("utf-8", "surrogatepass"))
-        path.chmod(mode)
+        Path(os.path.realpath(self.path)).parent.mkdir(parents=True, exist_ok=True)
+        text = self.layout.text(document).encode("utf-8", "surrogatepass")
+        put(self.path, [text], mode=_NEW)
 
     def remove(self) -> None:
         """Take the file away, and the directory it was in when nothing else is there."""

@@ -49,6 +49,35 @@ def worktree(found: FilesDiff, session: Session, look: Look) -> Iterator[str]:
         yield f"            and {len(rows) - _LISTED} more"
 
 
+def held(snapshot: Snapshot) -> str:
+    """How many files a turn holds, and how many of them it changed; "" when it holds none."""
+    found = snapshot.files_diff()
+    if found is None or snapshot.files is None:
+        return ""
+    total = sum(entry.kind != "dir" for _, entry in snapshot.files.entries())
+    new, gone, old = (
+        sum(entry.kind != "dir" for entry in entries)
+        for entries in (
+            found.added.values(), found.removed.values(), [b for _, b in found.changed.values()],
+        )
+    )  # fmt: skip
+    numbers = _numbers(new, new + old, gone)
+    if not numbers:
+        numbers = "only directories changed" if found else "as in the turn before"
+    return f"{words.count(total, 'file')}: {numbers} (--files lists them)"
+
+
+def changed(snapshot: Snapshot) -> str:
+    """How many files a turn changed, as a log tells it; "" for none."""
+    found = snapshot.files_diff()
+    if not found:
+        return ""
+    entries = [*found.added.values(), *found.removed.values()]
+    entries += [new for _, new in found.changed.values()]
+    files = sum(entry.kind != "dir" for entry in entries)
+    return words.count(files, "file") if files else words.count(len(entries), "dir")
+
+
 def gone(place: str, session: str) -> str:
     """The warning that the directory of a session is no longer there, and what to do."""
     return (

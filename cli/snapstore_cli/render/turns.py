@@ -8,6 +8,7 @@ from snapstore import Snapshot
 from snapstore.textdiff import first_line, render_value, visible
 from snapstore_cli.documents import Names
 from snapstore_cli.render import columns, words
+from snapstore_cli.render import files as rendered_files
 from snapstore_cli.render.columns import Cell
 from snapstore_cli.render.graph import HERE, Row
 from snapstore_cli.render.style import LANES, Look
@@ -18,12 +19,13 @@ _LEAST_TOLD = 20
 """Columns for names and label below which a graph leaves out the time."""
 _HEAD = 10
 """Columns before the facts at the head of a page."""
-_ALIGNED = 4
-"""Fields of a log that stand in columns: id, turn, time, messages added."""
+_ALIGNED = 5
+"""Fields of a log that stand in columns: id, turn, time, messages added, files changed."""
 
 
 def fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
-    """A turn as the fields of a line: id, turn, time, label, messages added, who stands there."""
+    """A turn as the fields of a line: id, turn, time, label, messages added, who stands there,
+    and files changed, where it changed any."""
     added = snapshot.added()
     standing = at.get(snapshot.id, ())
     cells: list[Cell] = [
@@ -32,9 +34,12 @@ def fields(snapshot: Snapshot, at: Names, look: Look) -> list[Cell]:
         ("dim", look.time(snapshot.time)),
     ]
     label = _label(snapshot, look)
+    files = rendered_files.changed(snapshot)
     if not look.terminal:
-        return [*cells, ("", label), ("", f"+{added}"), ("name", ", ".join(standing))]
-    return [*cells, ("added", f"+{added}" if added else ""), _names(standing), ("", label)]
+        cells += [("", label), ("", f"+{added}"), ("name", ", ".join(standing)), ("", files)]
+        return cells if files else cells[:-1]
+    cells += [("added", f"+{added}" if added else ""), ("added", files)]
+    return [*cells, _names(standing), ("", label)]
 
 
 def log(
@@ -64,14 +69,16 @@ def beside(row: Row, snapshot: Snapshot, at: Names, look: Look, *, one_line: boo
 
 
 def _fitted(cells: list[Cell], width: int) -> list[Cell]:
-    """Fields that fit, of which names and label come last: the label has half of what is left by
-    the others, and where that is little, the time goes."""
+    """Fields that fit, of which names and label come last. Where little is left for them, the time
+    goes. Names that fit are whole, and the label has what they leave, else half of it."""
     *fixed, (role, names), (_, label) = cells
-    room = width - _taken(fixed)
-    if room < _LEAST_TOLD:
+    room, needed = width - _taken(fixed), words.cells(names)
+    if room < max(_LEAST_TOLD, needed):
         fixed = [cell for cell in fixed if cell[0] != "dim"]
         room = width - _taken(fixed)
-    told = words.cut(names, max(_LEAST_NAMES, room - min(words.cells(label), room // 2) - 1))
+    if needed > room:
+        needed = max(_LEAST_NAMES, room - min(words.cells(label), room // 2) - 1)
+    told = words.cut(names, needed)
     left = room - words.cells(told) - (1 if told else 0)
     return [*fixed, (role, told), ("", words.cut(label, left) if left > 1 else "")]
 
@@ -126,6 +133,7 @@ def head(snapshot: Snapshot, session: str | None, at: Names, look: Look) -> Iter
         "saved": ("", saved),
         "parent": ("id", words.short(snapshot.parent or "")),
         "here": ("name", ", ".join(at.get(snapshot.id, ()))),
+        "files": ("", rendered_files.held(snapshot)),
         "meta": ("", ", ".join(map(visible, snapshot.meta))),
     }
     for name, (role, text) in rows.items():

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from snapstore import sizes
 from snapstore.textdiff import visible
 
 SHORT = 12
@@ -49,10 +50,7 @@ def count(number: int, noun: str) -> str:
 
 def size(number: int) -> str:
     """Bytes for people: ``512 B``, ``4.2 MB``."""
-    if number < 1000:
-        return f"{number} B"
-    power = min(5, (len(str(number)) - 1) // 3)
-    return f"{number / 1000**power:.1f} {' kMGTP'[power]}B"
+    return sizes.told(number)
 
 
 def short(snapshot_id: str) -> str:

@@ -126,7 +126,7 @@ class LogEngine:
             self._pid = os.getpid()
         if self._log.torn:
             self._appender.close()
-            self._log.load_rewritten()
+            self._log.forget()
         if not self._log.segments and self._layout.exists():
             self._log.load()
 

@@ -14,6 +14,12 @@ from snapstore.engines.log.layout import Layout, Manifest
 from snapstore.engines.log.log import Log
 from snapstore.engines.log.tail import examine
 from snapstore.errors import DiskError
+from snapstore.sizes import told
+
+_TRASH = (
+    "snapstore gc --apply removes what is older than a day; with --grace 0 all of it, and with it "
+    "what only undo and recover could bring back"
+)
 
 
 class Sign(NamedTuple):
@@ -60,15 +66,15 @@ def _tail(log: Log) -> Sign:
     if tail.acknowledged:
         text = f"acknowledged data is damaged ({active.name} at {active.end}); nothing is saved"
         return Sign(False, text, "snapstore verify, then snapstore repair --apply")
-    return Sign(True, f"a torn tail of {tail.length} bytes; the next save sets it aside")
+    return Sign(True, f"a torn tail of {told(tail.length)}; the next save sets it aside")
 
 
 def _room(layout: Layout, disk: Disk) -> Sign:
     free, held = disk.free(layout.root), layout.bytes_on_disk()
     if free < max(held, 64 << 20):
-        text = f"{free >> 20} MiB are free on this disk, and the store takes {held >> 20}"
+        text = f"{told(free)} are free on this disk, and the store takes {told(held)}"
         return Sign(False, text, "make room: a collection needs as much again for a moment")
-    return Sign(True, f"the store takes {held / 2**20:.1f} MiB, {free >> 20} MiB are free")
+    return Sign(True, f"the store takes {told(held)}, {told(free)} are free")
 
 
 def _modes(root: Path) -> Sign:
@@ -101,10 +107,10 @@ def _lock(layout: Layout, disk: Disk) -> Sign:
 
 def _put_aside(layout: Layout) -> Iterator[Sign]:
     for folder, what in (
-        (layout.trash, "snapstore gc --apply --grace 0 empties it"),
+        (layout.trash, _TRASH),
         (layout.torn, "it may be removed once nobody misses anything"),
         (layout.damaged, "it may be removed once nobody misses anything"),
     ):
         held = sum(path.stat().st_size for path in folder.glob("*"))
         if held:
-            yield Sign(True, f"{folder.name}/ holds {held} bytes", what)
+            yield Sign(True, f"{folder.name}/ holds {told(held)}", what)

@@ -50,7 +50,7 @@ class Log:
         self._tips: dict[str, Move | None] = {}
         self._walk = Walk()
         self.torn = False
-        """Whether a change of what is known was cut off: ``load_rewritten`` is due."""
+        """Whether a change of what is known was cut off: ``forget`` is due, and ``load``."""
 
     @property
     def active(self) -> Segment:
@@ -104,16 +104,21 @@ class Log:
 
     @may_tear
     def load_rewritten(self) -> None:
-        """The segments were replaced, or what is known is not to be relied on: open them anew.
+        """The segments were replaced: open them anew."""
+        self.forget()
+        self.load()
 
-        The old ones are not closed: somebody may be walking them.
+    @may_tear
+    def forget(self) -> None:
+        """Know nothing any more; load opens the segments anew.
+
+        They are not closed: somebody may be walking them.
         """
         self.segments = []
         self._walk.forget()
         self.damaged = self.cut_short = self._tail = None
         self._tips.clear()
         self.rewrites += 1
-        self.load()
         self.torn = False
 
     def open_segment(self, number: int) -> None:
