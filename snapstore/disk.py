@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from snapstore.errors import DiskError, Locked, SnapstoreError
@@ -340,9 +341,12 @@ class Disk:
         """Take the exclusive lock of an open file if nobody holds it; whether it was taken."""
         return _try_lock(fd)
 
-    def unlock(self, fd: int) -> None:
-        """Give the lock back."""
-        fcntl.flock(fd, fcntl.LOCK_UN)
+    def unlocker(self, fd: int) -> Callable[[], object]:
+        """What gives the lock of an open file back when it is called.
+
+        It is no function in Python: at the beginning of one Ctrl-C could come, and the lock stay.
+        """
+        return functools.partial(fcntl.flock, fd, fcntl.LOCK_UN)
 
 
 def _try_lock(fd: int) -> bool:

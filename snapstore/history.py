@@ -201,14 +201,6 @@ class History(SavedHistory, MutableSequence[Any]):
 
     # --- for the session that owns it -----------------------------------------------------------
 
-    def reset(self, tip: bytes | None) -> None:
-        """Show another saved list, without any changes."""
-        length = self._objects.lists.length(tip)
-        # No call from here on: Ctrl-C finds all of it as it was, or all of it as it is to be.
-        self._tip = tip
-        self._kept = self._saved = length
-        self._tail = []
-
     @property
     def changed(self) -> bool:
         """Whether it differs from the saved list."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,7 +29,8 @@ class Objects:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._stages: tuple[Stage, ...] = ()
+        # Not held on to: one that Ctrl-C kept from being detached goes when its owner does.
+        self._stages: tuple[weakref.ref[Stage], ...] = ()
         self._mutex = threading.Lock()
         self.lists = Lists(self.content)
         self.maps = Maps(self.content)
@@ -46,8 +48,9 @@ class Objects:
         return content
 
     def _object(self, content_id: bytes) -> Obj:
-        for stage in self._stages:
-            staged = stage.get(content_id)
+        for attached in self._stages:
+            stage = attached()
+            staged = stage.get(content_id) if stage is not None else None
             if staged is not None:
                 return staged
         return self.engine.read(content_id)
@@ -76,13 +79,13 @@ class Objects:
     def attach(self, stage: Stage) -> None:
         """Let what a stage holds be read before it is committed."""
         with self._mutex:
-            self._stages = (*self._stages, stage)
+            self._stages = (*(one for one in self._stages if one() is not None), weakref.ref(stage))
 
     def detach(self, stage: Stage) -> None:
         """A stage is done with; what it held is read from the engine from now on."""
         with self._mutex:
             stages = self._stages
-            self._stages = tuple(s for s in stages if s is not stage) if len(stages) > 1 else ()
+            self._stages = tuple(s for s in stages if s() is not stage) if len(stages) > 1 else ()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from snapstore.engine import Update
 from snapstore.errors import InvalidInput, RefMoved, Refused, SnapstoreError
 from snapstore.objects import Stage
 from snapstore.snapshot import Snapshot
+from snapstore.standing import Standing
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -45,7 +46,7 @@ def commit_turn(
     store: Store,
     stage: Stage,
     name: str,
-    head: Snapshot | None,
+    standing: Standing,
     content: Content,
     label: str,
     on_conflict: OnConflict,
@@ -56,6 +57,7 @@ def commit_turn(
     With ``completes`` it takes head's place: the same number, the same parent, and undo takes back
     both. Raises RefMoved, with nothing committed.
     """
+    head = standing.head
     parent = head.record.parent if head and completes else head.raw_id if head else None
     snapshot_id, record = store.objects.snapshots.create(
         parent,
@@ -75,8 +77,10 @@ def commit_turn(
     expect = head.raw_id if head else None
     try:
         update = Update(ref, snapshot_id, expect, "save", record.time, base=base, fresh=True)
+        standing.try_to(saved)
         stage.commit(update)
     except RefMoved as moved:
+        standing.attempt = None
         twin = _twin(store, saved, moved.actual)
         if twin is not None:
             return name, twin

@@ -150,11 +150,6 @@ class Scratchpad(SavedScratchpad, MutableMapping[str, Any]):
 
     # --- for the session that owns it -----------------------------------------------------------
 
-    def reset(self, root: bytes | None) -> None:
-        """Show another saved scratchpad, without any changes."""
-        self._root = root
-        self._changes = {}
-
     def edits(self) -> tuple[dict[str, Any], list[str]]:
         """The keys that were set since it was saved, with their values, and those removed."""
         decode = values.decode

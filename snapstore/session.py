@@ -22,6 +22,7 @@ from snapstore.objects import Stage
 from snapstore.saving import Content, OnConflict, check_save, commit_turn, no_way_on
 from snapstore.scratchpad import Scratchpad
 from snapstore.snapshot import Line, Snapshot
+from snapstore.standing import Standing
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -44,9 +45,8 @@ class Session:
         self._store = store
         self._name = name
         self._ref = refs.SESSIONS + name
-        self._head: Snapshot | None = None
-        self._history = History(store.objects, None)
-        self._scratchpad = Scratchpad(store.objects, None)
+        self._standing = Standing(store.objects)
+        self._history, self._scratchpad = self._standing.history, self._standing.scratchpad
         self._binding: Binding | None = None
         self.restored: Restored | None = None
         """What the last rewind, restore, undo or redo did to files; None when it did not."""
@@ -124,14 +124,7 @@ class Session:
 
         None when HEAD holds no files, or the directory is not there. Nothing is written.
         """
-        root = self.worktree
-        if root is None or self._head is None or self._head.record.files is None:
-            return None
-        if not root.is_dir():
-            return None
-        from snapstore.worktree.treediff import sorted_out
-
-        return sorted_out(self._store.worktree(root).changes(self._head.record.files))
+        return self._bound.diff(self._head.record if self._head else None)
 
     @property
     def unsaved(self) -> bool:
@@ -165,14 +158,8 @@ class Session:
         Raises UnsupportedValue for meta that cannot be kept, InvalidInput for other arguments.
         """
         check_save(label, on_conflict)
-        head = self._head
-        with Stage(self._store.objects) as stage:
-            files = self._capture(stage)
-            if head is not None and label in (None, head.label) and not self._changed:
-                same = files == (head.record.files, head.record.worktree, head.record.partial)
-                if same and (self._is_unmoved() or on_conflict == "fork"):
-                    return head
-            return self._commit(stage, files, label or "", on_conflict, completes=False)
+        self._settle()
+        return self._keep(label, on_conflict, completes=False)
 
     def complete(self, label: str | None = None, *, on_conflict: OnConflict = "raise") -> Snapshot:
         """Keep the present state as the turn that HEAD began: the same number, the same parent.
@@ -184,12 +171,10 @@ class Session:
         Raises NotFound when there is no turn to complete.
         """
         check_save(label, on_conflict)
+        self._settle()
         if self._head is None:
             raise NotFound(f"{self._name} has no turn to complete", hint="save() it first")
-        label = self._head.label if label is None else label
-        with Stage(self._store.objects) as stage:
-            files = self._capture(stage)
-            return self._commit(stage, files, label, on_conflict, completes=True)
+        return self._keep(label, on_conflict, completes=True)
 
     def _capture(self, stage: Stage) -> Files:
         """Tree, directory and whether something is missing; a session without files has none."""
@@ -197,6 +182,10 @@ class Session:
         if self._binding is None and not (record and record.worktree):
             return None, "", False
         return self._bound.capture(record, stage)
+
+    def _settle(self) -> None:
+        if self._standing.attempt is not None:
+            self._standing.settle(self._actual)
 
     def _is_unmoved(self) -> bool:
         """Whether HEAD is where this object saw it last; durably so."""
@@ -210,6 +199,10 @@ class Session:
             raise RefMoved(self._name, self._expected, self._actual)
 
     @property
+    def _head(self) -> Snapshot | None:
+        return self._standing.head
+
+    @property
     def _expected(self) -> bytes | None:
         return self._head.raw_id if self._head else None
 
@@ -218,28 +211,34 @@ class Session:
         tip = refs.live(self._store.engine, self._ref)
         return tip.new if tip else None
 
-    def _commit(
-        self, stage: Stage, files: Files, label: str, on_conflict: OnConflict, completes: bool
-    ) -> Snapshot:
-        try:
-            history, scratchpad = self._history.stage(stage), self._scratchpad.stage(stage)
-        except ObjectMissing:
-            self._refuse_when_moved(on_conflict)  # by a purge: what this stands on is gone
-            raise
-        content = Content(history, scratchpad, *files, self._encoded_meta())
-        name, saved = commit_turn(
-            self._store, stage, self._name, self._head, content, label, on_conflict, completes
-        )
+    def _keep(self, label: str | None, on_conflict: OnConflict, *, completes: bool) -> Snapshot:
+        head = self._head
+        with Stage(self._store.objects) as stage:
+            files = self._capture(stage)
+            if head is not None and label in (None, head.label) and not self._changed:
+                same = files == (head.record.files, head.record.worktree, head.record.partial)
+                if same and (self._is_unmoved() or on_conflict == "fork"):
+                    return head
+            if label is None:
+                label = head.label if head is not None and completes else ""
+            history, scratchpad = self._staged(stage, on_conflict)
+            content = Content(history, scratchpad, *files, self._encoded_meta())
+            where = self._store, stage, self._name, self._standing
+            name, saved = commit_turn(*where, content, label, on_conflict, completes)
         self._name, self._ref = name, refs.SESSIONS + name
-        self._stand_on(saved)
+        self._standing.move(saved)
         if self._binding is not None:
             self._binding.saved()
         return saved
 
-    def _refuse_when_moved(self, on_conflict: OnConflict) -> None:
-        expected, actual = self._expected, self._actual
-        if expected != actual:
-            raise no_way_on(self._name, expected, actual, on_conflict) from None
+    def _staged(self, stage: Stage, on_conflict: OnConflict) -> tuple[bytes | None, bytes | None]:
+        try:
+            return self._history.stage(stage), self._scratchpad.stage(stage)
+        except ObjectMissing:
+            # By a purge: what this stands on is gone.
+            if self._expected != self._actual:
+                raise no_way_on(self._name, self._expected, self._actual, on_conflict) from None
+            raise
 
     # --- going back and forth ---------------------------------------------------------------------
 
@@ -249,16 +248,8 @@ class Session:
         self._show(self._store.snapshot(head) if head else None)
 
     def _show(self, head: Snapshot | None) -> None:
-        self._stand_on(head)
+        self._standing.move(head)
         self.meta = dict(head.meta) if head else {}
-
-    def _stand_on(self, head: Snapshot | None) -> None:
-        """Take a turn for the saved state; meta, which the caller may hold, stays as it is."""
-        self._history.reset(head.record.history if head else None)
-        self._scratchpad.reset(head.record.scratchpad if head else None)
-        # Last, for Ctrl-C may come before it: the next save then finds HEAD moved to the very turn
-        # that it would save. What is saved must never be taken for something new.
-        self._head = head
 
     def rewind(
         self, to: int | str | Snapshot, *, files: bool = False, force: bool = False
@@ -271,6 +262,7 @@ class Session:
         Raises NotFound; Refused when there are unsaved changes, files in the way that could not be
         captured, or a directory that is gone or that this store never captured, unless forced.
         """
+        self._settle()
         target = self.at(to)
         self._refuse_unsaved(force)
         self.restored = None
@@ -343,6 +335,7 @@ class Session:
     def _step(self, step: Any, steps: int, force: bool) -> Snapshot | None:
         if arguments.whole(steps, "the number of steps") < 1:
             raise InvalidInput(f"cannot go {steps} steps")
+        self._settle()
         self._refuse_unsaved(force)
         if self._actual is not None:
             self._require_unmoved()
@@ -360,6 +353,7 @@ class Session:
 
         Raises Refused when no turn is named and HEAD is not all there is: changes are not saved.
         """
+        self._settle()
         source = self._head if at is None else self.at(at)
         if at is None and source is not None and self._changed:
             raise Refused(

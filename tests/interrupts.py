@@ -46,6 +46,7 @@ class CtrlC:
         if not frame.f_code.co_filename.startswith(_LIBRARY):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        self._before[frame] = opcode.opmap["RESUME"]  # which is not traced itself
         return self._going_on
 
     def _going_on(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:

@@ -61,6 +61,43 @@ def test_a_save_that_was_interrupted_is_repeated_and_keeps_each_message_once(
     assert list(place.open().verify()) == []
 
 
+@pytest.mark.parametrize("step", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_save_that_was_interrupted_and_not_repeated_stands_in_no_way(
+    place: Place, step: int
+) -> None:
+    session = place.open().session("a")
+    add(session, "first")
+    for n, ctrl_c in enumerate(everywhere(step=step or 2 * STEPS[place.kind])):
+        session.history.append(message(f"m{n}"))
+        with ctrl_c:
+            session.save()
+        fork = None
+        if session.unsaved is False:
+            fork = session.fork(f"fork{n}")
+        add(session, f"and m{n}")
+        assert told(session)[-2:] == [f"m{n}", f"and m{n}"]
+        assert told(place.open().session("a")) == told(session)
+        assert fork is None or told(fork)[-1] == f"m{n}"
+    assert len(told(session)) == 2 * n + 3
+    assert sorted(info.name for info in place.open().sessions() if "+" in info.name) == []
+
+
+def test_going_back_that_was_interrupted_shows_one_turn_whole(place: Place) -> None:
+    session = place.open().session("a")
+    for n in range(4):
+        session.scratchpad["n"] = n
+        add(session, f"turn {n}")
+    for n, ctrl_c in enumerate(everywhere(step=STEPS[place.kind])):
+        with ctrl_c:
+            if n % 2:
+                session.reload()
+            else:
+                session.rewind(2 if session.turn == 4 else 4, force=True)
+        shown = len(told(session))
+        assert shown in (2, 4) and session.scratchpad["n"] == shown - 1 and session.turn == shown
+        session.reload()
+
+
 @pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_first_save_that_was_interrupted_makes_the_store_when_it_is_repeated(
     new_place: Callable[[], Place], slowly: bool

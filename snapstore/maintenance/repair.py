@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 OP = "repair"
 """What a repair is called in the reflog."""
 _FACES = ("back", "forth", "files")
-_DAY = 86_400_000_000
 
 
 @runtime_checkable
@@ -108,7 +107,8 @@ def repair(store: Store, *, apply: bool = False, places: Iterable[Path] = ()) ->
             info = {"repaired": one.old}
             engine_moves = Update(one.ref, one.new, one.old, OP, store.clock(), info)
             store.engine.commit([], engine_moves)
-        engine.rewrite(whole, now=store.clock(), grace=_DAY)
+        now = store.clock()
+        engine.rewrite(whole, now=now, grace=now)  # what lies in trash/ stays there, of any age
     return Repaired(damaged, moved, apply, tuple(files))
 
 

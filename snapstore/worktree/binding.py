@@ -10,6 +10,7 @@ from snapstore.objects import Stage
 from snapstore.worktree.capture import Captured, Limits
 from snapstore.worktree.directory import Worktree
 from snapstore.worktree.guard import refuse_too_much, resolved
+from snapstore.worktree.treediff import FilesDiff, sorted_out
 
 if TYPE_CHECKING:
     from snapstore.store import Store
@@ -55,6 +56,13 @@ class Binding:
         if self._named:
             return self._root
         return Path(head.worktree) if head and head.worktree else None
+
+    def diff(self, head: Record | None) -> FilesDiff | None:
+        """How the files in the directory differ from those of HEAD; None where there are none."""
+        root = self.root(head)
+        if root is None or head is None or head.files is None or not root.is_dir():
+            return None
+        return sorted_out(self._store.worktree(root).changes(head.files))
 
     def capture(self, head: Record | None, stage: Stage) -> Files:
         """What the turn after head is to keep; new objects are staged."""

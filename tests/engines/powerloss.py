@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -150,9 +150,9 @@ class RecordingDisk(Disk):
         self.fds[fd] = self.journal.files[path]
         return fd
 
-    def unlock(self, fd: int) -> None:
-        if self.dies_after >= 0:
-            super().unlock(fd)
+    def unlocker(self, fd: int) -> Callable[[], object]:
+        give_back = super().unlocker(fd)
+        return lambda: give_back() if self.dies_after >= 0 else None
 
     def write_at(self, fd: int, data: bytes, offset: int) -> None:
         try:

@@ -139,7 +139,7 @@ def test_a_forked_child_does_not_share_its_parents_lock(
     try:
         assert in_a_child(work) == 0
     finally:
-        engine._disk.unlock(engine._appender._lock_fd)
+        engine._appender.unlock()
     assert not engine.contains(content(b"by the child").id)
 
 
@@ -154,7 +154,7 @@ def test_a_forked_child_that_closes_leaves_its_parent_the_lock(
         with pytest.raises(Locked):
             other.commit([content(b"meanwhile")])
     finally:
-        engine._disk.unlock(engine._appender._lock_fd)
+        engine._appender.unlock()
 
 
 class Interrupted(Disk):

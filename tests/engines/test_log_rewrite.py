@@ -43,9 +43,14 @@ class Watching(QuickDisk):
         super().lock(fd, timeout=timeout)
         self.held = True
 
-    def unlock(self, fd: int) -> None:
-        self.held = False
-        super().unlock(fd)
+    def unlocker(self, fd: int) -> Callable[[], object]:
+        give_back = super().unlocker(fd)
+
+        def unlock() -> None:
+            self.held = False
+            give_back()
+
+        return unlock
 
     def write_at(self, fd: int, data: bytes, offset: int) -> None:
         self.written += len(data) * self.held

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from stores import Place, place_on
 
 from snapstore import Store
+from snapstore.disk import Disk
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.log.layout import Layout
 from snapstore.errors import Corrupt, NothingToDo, Refused, SnapstoreError
@@ -175,6 +176,68 @@ def test_what_was_damaged_after_a_collection_is_taken_from_the_trash(place: Plac
     mended = place.open()
     assert lengths(mended) == {"a": 6, "b": 6}
     assert list(mended.verify()) == []
+
+
+class Small(Disk):
+    """A disk with hardly any room left."""
+
+    def free(self, path: Path) -> int:
+        return 20_000
+
+
+def test_a_repair_takes_nothing_out_of_the_trash(tmp_path: Path) -> None:
+    place = Place(lambda: LogEngine(tmp_path / "store", disk=Small()), "log")
+    filled(place.open())
+    with place.open() as store:
+        store.gc(apply=True, grace=timedelta(seconds=1))
+    layout = Layout(tmp_path / "store")
+    old = layout.trash / "1-00000001.seg"
+    next(layout.trash.glob("*.seg")).rename(old)
+    old.write_bytes(old.read_bytes() + bytes(100_000))  # more than there is room for
+    packed = layout.segment(layout.segments_on_disk()[0])
+    hurt(packed, packed.stat().st_size // 2)
+    repair(place.open(), apply=True)
+    assert old.exists()
+
+
+def test_what_is_no_segment_in_the_trash_stops_no_repair(place: Place) -> None:
+    filled(place.open())
+    layout = Layout(root_of(place))
+    layout.trash.mkdir()
+    (layout.trash / "1-00000001.seg").symlink_to("nowhere")
+    (layout.trash / "2-00000001.seg").symlink_to("2-00000001.seg")
+    (layout.trash / "3-00000001.seg").mkdir()
+    (layout.trash / "4-00000001.seg").write_bytes(b"snpB" * 100)
+    hurt(segment(place), 3000)
+    assert repair(place.open(), apply=True).damaged
+    assert all(problem.harmless for problem in place.open().verify())
+
+
+def test_a_repair_goes_on_where_a_dictionary_is_lost(place: Place) -> None:
+    with place.open() as store:
+        session = store.session("a")
+        for n in range(200):
+            session.history.append({"role": "user", "content": f"{n} " + "many words " * 900})
+        session.save("large enough for a dictionary")
+        add_another(store)
+        store.gc(apply=True)
+    layout = Layout(root_of(place))
+    packed = layout.segment(layout.segments_on_disk()[0])
+    data = packed.read_bytes()
+    hurt(packed, 60)
+    hurt(packed, len(data) - 60)
+    repair(place.open(), apply=True)
+    mended = place.open()
+    assert list(mended.verify()) == []
+    session = mended.session("new")
+    session.history.append({"role": "user", "content": "and on"})
+    session.save()
+
+
+def add_another(store: Store) -> None:
+    session = store.session("another")
+    session.history.append({"role": "user", "content": "another"})
+    session.save()
 
 
 def test_a_purged_text_does_not_come_back_from_anywhere(place: Place) -> None:

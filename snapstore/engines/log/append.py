@@ -18,6 +18,7 @@ sync that succeeds would prove nothing.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -45,6 +46,8 @@ SPLIT_AT = 8 << 20
 FEW = 8
 """Objects that a turn may have to be written without looking for them."""
 
+_NOT_LOCKED = functools.partial(bool)
+
 
 class Appender:
     """Writes at the end of the log, under the store's lock."""
@@ -71,13 +74,15 @@ class Appender:
         self._links: Links = links or (lambda objects: set())
         self._writer = Writer()
         self._lock_fd = self._write_fd = -1
+        self.unlock: Callable[[], object] = _NOT_LOCKED
+        """Give the store's lock back, if it is held."""
         self._open_segment = self._checked_segment = self._intact_segment = 0
 
     def close(self) -> None:
         """Give the files back."""
         self._open_segment = self._checked_segment = 0
         # Forgotten first: closed twice it may be the descriptor of another file by then.
-        fd, self._lock_fd = self._lock_fd, -1
+        fd, self._lock_fd, self.unlock = self._lock_fd, -1, _NOT_LOCKED
         if fd >= 0:
             os.close(fd)
         self._close_written()
@@ -99,12 +104,8 @@ class Appender:
         """
         if self._lock_fd < 0:
             self._lock_fd = self._disk.open_lock(self._layout.lock)
+            self.unlock = self._disk.unlocker(self._lock_fd)
         self._disk.lock(self._lock_fd, timeout=self._lock_timeout)
-
-    def unlock(self) -> None:
-        """Give the store's lock back, if it is held."""
-        if self._lock_fd >= 0:
-            self._disk.unlock(self._lock_fd)
 
     # --- making a store ---------------------------------------------------------------------------
 

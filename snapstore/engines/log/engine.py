@@ -102,14 +102,17 @@ class LogEngine:
     def close(self) -> None:
         """Give all files back."""
         with self._mutex:
-            if self._log.segments and not self._appender.dead and not self._closed:
+            hint = "open the store again"
+            before, self._closed = (
+                self._closed,
+                SnapstoreError("this store handle is closed", hint=hint),
+            )
+            if self._log.segments and not (self._appender.dead or before or self._log.torn):
                 active = self._log.active
                 self._log.cache.store_when_worthwhile(active, closing=True)
                 if self._appender.checked():
                     self._log.witness.note_checked(active)
             self._drop_files()
-            hint = "open the store again"
-            self._closed = SnapstoreError("this store handle is closed", hint=hint)
 
     def _drop_files(self) -> None:
         self._log.close()
@@ -338,9 +341,9 @@ class LogEngine:
         if not self.exists():
             return 0
         selection = AllBut(objects, before, tips)
-        dropped = self._rewritten(self._work(Rewrite, selection, time.time_ns() // 1000))
-        trash.remove_copies(self._layout, self._disk)
-        return dropped.objects
+        rewriting = self._work(Rewrite, selection, time.time_ns() // 1000)
+        rewriting.at_the_end = lambda: trash.remove_copies(self._layout, self._disk)
+        return self._rewritten(rewriting).objects
 
     def signs(self) -> Iterator[Sign]:
         """See ``snapstore.maintenance.doctor.Examined``."""
@@ -384,6 +387,10 @@ class LogEngine:
             self._look()
             objects = sum(segment.objects() for segment in self._log.segments)
             return Stats(objects, self._layout.bytes_on_disk())
+
+
+def _closed() -> SnapstoreError:
+    return SnapstoreError("this store handle is closed", hint="open the store again")
 
 
 def _told(damage: Corrupt) -> str:

@@ -98,7 +98,6 @@ def _lock(layout: Layout, disk: Disk) -> Sign:
         return Sign(False, str(error), "see who owns the files of the store")
     try:
         if disk.try_lock(fd):
-            disk.unlock(fd)
             return Sign(True, "no process holds the lock")
     finally:
         os.close(fd)

@@ -127,11 +127,11 @@ class Log:
 
     def close(self) -> None:
         """Give the files back; load opens them again."""
-        for segment in self.segments:
-            segment.close()
-        self.segments = []
         self._walk.forget()
         self._tips.clear()
+        segments, self.segments = self.segments, []
+        for segment in segments:
+            segment.close()
 
     @may_tear
     def follow(self) -> None:

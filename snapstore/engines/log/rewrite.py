@@ -32,7 +32,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from snapstore.disk import Disk
@@ -100,6 +100,8 @@ class Rewrite:
         self._revived: list[bytes] = []
         self._progress = progress or (lambda done, total: None)
         self._done = self._total = 0
+        self.at_the_end: Callable[[], None] = lambda: None
+        """Called when all is done, while no other rewriting and no repair can be under way."""
 
     def run(self) -> bool:
         """Rewrite what has to be; whether there was anything to do.
@@ -108,24 +110,29 @@ class Rewrite:
         new segments beside the old ones, Locked when another rewriting is under way.
         """
         with self._alone():
-            self._log.load()
-            if self._log.refusal is not None:
-                raise self._log.refusal
-            packed = {s.number for s in self._log.segments if s.is_packed()}
-            if self._loose(packed) >= WORTHWHILE:
-                self._require_space(packed)
-                self._go_on_in_new_segment()
-            for segment in self._old or self._log.segments:
-                self._ends[segment.number] = segment.end
-            self._selection.begin()
-            left_alone = self._left_alone(packed)
-            if left_alone is None:
-                return False
-            self._require_space(left_alone)
-            if not self._old:
-                self._go_on_in_new_segment()
-            self._make_new_generation(left_alone)
-            return True
+            done = self._rewrite()
+            self.at_the_end()
+            return done
+
+    def _rewrite(self) -> bool:
+        self._log.load()
+        if self._log.refusal is not None:
+            raise self._log.refusal
+        packed = {s.number for s in self._log.segments if s.is_packed()}
+        if self._loose(packed) >= WORTHWHILE:
+            self._require_space(packed)
+            self._go_on_in_new_segment()
+        for segment in self._old or self._log.segments:
+            self._ends[segment.number] = segment.end
+        self._selection.begin()
+        left_alone = self._left_alone(packed)
+        if left_alone is None:
+            return False
+        self._require_space(left_alone)
+        if not self._old:
+            self._go_on_in_new_segment()
+        self._make_new_generation(left_alone)
+        return True
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -14,11 +14,12 @@ Whether what the refs lead to is whole is for ``maintenance.repair`` to find out
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from snapstore.engine import Move, Obj, Problem
+from snapstore.engine import Kind, Move, Obj, Problem
 from snapstore.engines.log import batch as fmt
 from snapstore.engines.log import trash
 from snapstore.engines.log.batch import Batch, Header, Writer
@@ -28,7 +29,8 @@ from snapstore.engines.log.pack import Packer
 from snapstore.engines.log.records import decode_page, moves_in
 from snapstore.engines.log.rewrite import Rewrite
 from snapstore.engines.log.segment import Segment
-from snapstore.errors import Corrupt, DiskError, UnsupportedFormat
+from snapstore.errors import Corrupt, SnapstoreError, UnsupportedFormat
+from snapstore.ids import object_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +132,28 @@ class Salvage(Rewrite):
         trash.set_aside(layout, disk, aside, layout.damaged, self._now)
 
     def _revive(self, packer: Packer) -> None:
-        paths = sorted(self._layout.trash.glob("*.seg"))
-        if self._disk.free(self._layout.root) < sum(path.stat().st_size for path in paths):
-            return
-        for path in paths:
+        for path in sorted(self._layout.trash.glob("*.seg")):
             try:
                 segment = Segment(0, path, self._disk)
-            except (Corrupt, DiskError):
-                continue
-            for _, opened in whole_batches(segment):
-                packer.add(self._staying(opened), ())
+            except (SnapstoreError, OSError):
+                continue  # no file, or one that may not be read
+            if segment.size() < self._disk.free(self._layout.root):
+                for _, opened in whole_batches(segment):
+                    packer.add(self._staying(opened), ())
             segment.close()
+
+    def _staying(self, opened: Batch) -> list[Obj]:
+        """What can be read of a batch, and is what its id says."""
+        found: list[Obj] = []
+        for slot, wanted in enumerate(opened.ids()):
+            if wanted in self._copied:
+                continue
+            with contextlib.suppress(Corrupt):  # its dictionary may be gone
+                o = opened.object(slot, wanted)
+                if o.kind == Kind.CHUNKED or object_id(o.payload) == wanted:
+                    self._copied.add(wanted)
+                    found.append(o)
+        return found
 
     def _damaged(self, segment: Segment) -> Iterator[Span]:
         expected = 0
