@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,10 +16,11 @@ import pytest
 from interrupts import everywhere
 from stores import Place
 
-from snapstore import Session, SnapstoreError, Store
+from snapstore import PhaseTimedOut, Session, SnapstoreError, Store
 from snapstore.engines.log.engine import LogEngine
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.maintenance.purge import purge
+from snapstore.tasks import Phase
 
 AT_ONCE = timedelta(0)
 STEPS = {"memory": 1, "log": 3, "object store": 11}
@@ -127,12 +130,18 @@ def test_a_task_that_was_interrupted_goes_on_in_the_same_handle(
     for ctrl_c in everywhere(step=67):
         with new_place() as place:
             store, ran = with_brief_leases(place.open()), Counter[str]()
-            phases = [(name, partial(ran.update, [name])) for name in ("one", "two", "three")]
+            phases = [
+                Phase(name, partial(ran.update, [name]), timeout=60)
+                for name in ("one", "two", "three")
+            ]
             with ctrl_c:
                 store.run_task("t", phases)
             store.run_task("t", phases)
             again = with_brief_leases(place.open())
             again.run_task("t", phases)
+            with pytest.raises(PhaseTimedOut):
+                again.run_task("slow", [Phase("slow", partial(time.sleep, 9), timeout=0.01)])
+            assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
             assert set(ran) == {"one", "two", "three"} and ran.total() <= 4
             assert list(again.verify()) == []
 

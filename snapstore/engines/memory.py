@@ -72,8 +72,10 @@ class MemoryEngine:
             for o in objects:
                 self._objects.setdefault(o.id, o)
             if move is not None:
-                self._moves.append(move)
-                self._by_ref.setdefault(move.ref, []).append(move)
+                moves = self._by_ref.setdefault(move.ref, [])
+                # Both without a call, so that Ctrl-C comes before or after.
+                self._moves += [move]
+                moves += [move]
             return move
 
     def tip(self, ref: str) -> Move | None:

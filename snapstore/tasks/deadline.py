@@ -6,6 +6,10 @@ of Python code, so a call that blocks outside of Python ends first. Either way t
 when the deadline's block is left: no attempt goes on behind the back of the next one.
 
 What must not be torn apart, a save, is done ``undisturbed``: the error waits until it is through.
+
+Ctrl-C may come between any two calls. So each thing that is to be taken back is done in the ``try``
+that takes it back: an alarm left behind would end the process, and a thread that is left marked as
+busy would have no deadlines any more.
 """
 
 from __future__ import annotations
@@ -38,11 +42,11 @@ def deadline(seconds: float | None, what: str) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    with _alarm(seconds) if _may_set_alarm() else _injection(seconds):
-        try:
+    try:
+        with _alarm(seconds) if _may_set_alarm() else _injection(seconds):
             yield
-        except _TimeIsUp:
-            raise timed_out(what, seconds) from None
+    except _TimeIsUp:  # it may also come before the block is entered, and when it was just left
+        raise timed_out(what, seconds) from None
 
 
 def timed_out(what: str, seconds: float) -> PhaseTimedOut:
@@ -54,10 +58,10 @@ def timed_out(what: str, seconds: float) -> PhaseTimedOut:
 def undisturbed() -> Iterator[None]:
     """Hold off the deadlines of this thread while the block runs."""
     thread = threading.get_ident()
-    with _mutex:
-        outermost = thread not in _busy
-        _busy.add(thread)
+    outermost = thread not in _busy  # nobody but this thread adds it or takes it out
     try:
+        with _mutex:
+            _busy.add(thread)
         yield
     finally:
         if outermost:
@@ -79,15 +83,16 @@ def _alarm(seconds: float) -> Iterator[None]:
             raise _TimeIsUp
         signal.setitimer(signal.ITIMER_REAL, _LATER)
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.getsignal(signal.SIGALRM)
     try:
+        signal.signal(signal.SIGALRM, ring)
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        yield
     finally:
-        signal.signal(signal.SIGALRM, before)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        finally:
+            signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager
@@ -108,8 +113,8 @@ def _injection(seconds: float) -> Iterator[None]:
                     )
             patience = _LATER
 
-    threading.Thread(target=watch, daemon=True).start()
     try:
+        threading.Thread(target=watch, daemon=True).start()
         yield
     finally:
         with _mutex:

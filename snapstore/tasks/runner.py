@@ -192,34 +192,48 @@ async def _side_by_side(run: Run, jobs: int) -> None:
 
 @contextlib.contextmanager
 def _held(store: Store, name: str, wait: float | None, watch: Watch | None) -> Iterator[Lease]:
-    lease: Lease | None = None
-    try:
-        for lease, pause in _asking(store, name, wait, watch):
-            if lease is None:
+    with _given_back() as taken:
+        for taken.lease, pause in _asking(store, name, wait, watch):
+            if taken.lease is None:
                 time.sleep(pause)
-        assert lease is not None
-        with _within(_here(store, name)):
-            yield lease
-    finally:
-        if lease is not None:
-            lease.release()
+        assert taken.lease is not None
+        _running.set(_running.get() | {_here(store, name)})
+        yield taken.lease
 
 
 @contextlib.asynccontextmanager
 async def _held_async(
     store: Store, name: str, wait: float | None, watch: Watch | None
 ) -> AsyncIterator[Lease]:
-    lease: Lease | None = None
-    try:
-        for lease, pause in _asking(store, name, wait, watch):
-            if lease is None:
+    with _given_back() as taken:
+        for taken.lease, pause in _asking(store, name, wait, watch):
+            if taken.lease is None:
                 await asyncio.sleep(pause)
-        assert lease is not None
-        with _within(_here(store, name)):
-            yield lease
+        assert taken.lease is not None
+        _running.set(_running.get() | {_here(store, name)})
+        yield taken.lease
+
+
+class _Taken:
+    """Where a lease is put as soon as it is taken."""
+
+    lease: Lease | None = None
+
+
+@contextlib.contextmanager
+def _given_back() -> Iterator[_Taken]:
+    """Gives back what is put into it, at the end, and what is then said to run runs no more."""
+    taken, around = _Taken(), _running.get()
+    try:
+        yield taken
     finally:
-        if lease is not None:
-            lease.release()
+        _running.set(around)
+        if taken.lease is not None:
+            try:
+                taken.lease.release()
+            except KeyboardInterrupt:  # it may have come before anything was done
+                taken.lease.release()
+                raise
 
 
 def _asking(
@@ -250,13 +264,3 @@ def _asking(
 
 def _here(store: Store, name: str) -> Hashable:
     return store.local.root.resolve() if store.local else id(store.engine), name
-
-
-@contextlib.contextmanager
-def _within(task: Hashable) -> Iterator[None]:
-    around = _running.get()
-    try:
-        _running.set(around | {task})
-        yield
-    finally:
-        _running.set(around)

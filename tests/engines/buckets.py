@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from snapstore import Store
+from snapstore import Session, Store
 from snapstore.engines.objectstore.client import Bucket, Found
 from snapstore.engines.objectstore.engine import ObjectStoreEngine
 from snapstore.links import links
@@ -81,3 +81,12 @@ def engine_of(store: Store) -> ObjectStoreEngine:
     """The engine of a store in a bucket."""
     assert isinstance(store.engine, ObjectStoreEngine)
     return store.engine
+
+
+def saved(store: Store, name: str, *said: str) -> Session:
+    """Save a turn for each of these messages."""
+    session = store.session(name)
+    for text in said:
+        session.history.append({"role": "user", "content": text})
+        session.save(text[:20])
+    return session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _homes(name: str, tmp_path: Path) -> Home:
     if name == "memory":
-        return Home(MemoryEngine, lasts=False)
+        return Home(MemoryEngine)
     if name == "bucket in memory":
         bucket = Bucket.in_memory()
         return Home(lambda: ObjectStoreEngine(bucket))
@@ -94,6 +94,19 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 @pytest.fixture(params=KINDS)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """Each kind of engine in turn."""
+    with _home(request, tmp_path) as place:
+        yield place
+
+
+@pytest.fixture(params=KINDS[1:])
+def lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    """Each kind that keeps something beyond its handle: all but memory."""
+    with _home(request, tmp_path) as place:
+        yield place
+
+
+@contextmanager
+def _home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     if request.param.removeprefix("bucket on ") in SERVERS:
         server: Server | Azurite = request.getfixturevalue(request.param.removeprefix("bucket on "))
         url = server.url()

@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import pytest
-
 from snapstore.engine import Engine
 
 
@@ -25,8 +23,6 @@ class Home:
     """A place where one kind of engine keeps a store."""
 
     make: Callable[[], Opened]
-    lasts: bool = True
-    """Whether what was committed is there for the next handle."""
     opened: ExitStack = field(default_factory=ExitStack)
 
     def open(self) -> Opened:
@@ -34,9 +30,3 @@ class Home:
         engine = self.make()
         self.opened.callback(engine.close)
         return engine
-
-    def open_again(self) -> Opened:
-        """A further handle on the same store; the test is skipped where there can be none."""
-        if not self.lasts:
-            pytest.skip("this engine keeps nothing beyond its handle")
-        return self.open()

@@ -220,24 +220,24 @@ class TestRefs:
 
 
 class TestHandles:
-    def test_see_what_an_earlier_one_committed(self, home: Home) -> None:
-        before = home.open()
+    def test_see_what_an_earlier_one_committed(self, lasting: Home) -> None:
+        before = lasting.open()
         moves = [turn(before, f"r{i % 4}", f"turn {i}") for i in range(80)]
-        after = home.open_again()
+        after = lasting.open()
         assert list(after.reflog()) == moves[::-1]
         assert list(after.tips()) == list(before.tips())
         assert all(holds_turn(after, f"turn {i}") for i in range(80))
         assert after.stats().objects == before.stats().objects
 
-    def test_see_what_another_one_commits(self, home: Home) -> None:
-        one, other = home.open(), home.open_again()
+    def test_see_what_another_one_commits(self, lasting: Home) -> None:
+        one, other = lasting.open(), lasting.open()
         for i in range(60):
             move = turn((one, other)[i % 2], "a", f"turn {i}")
             assert (other, one)[i % 2].tip("a") == move
             assert holds_turn((other, one)[i % 2], f"turn {i}")
 
-    def test_refuse_what_another_one_overtook(self, home: Home) -> None:
-        one, other = home.open(), home.open_again()
+    def test_refuse_what_another_one_overtook(self, lasting: Home) -> None:
+        one, other = lasting.open(), lasting.open()
         first = turn(one, "a", "one")
         second = turn(other, "a", "two")
         with pytest.raises(RefMoved) as moved:

@@ -81,8 +81,8 @@ def test_readers_are_not_disturbed_by_writers(engine: Opened) -> None:
     _at_once(work)
 
 
-def test_handles_in_one_process_exclude_each_other(home: Home) -> None:
-    handles = [home.open(), *(home.open_again() for _ in range(2))]
+def test_handles_in_one_process_exclude_each_other(lasting: Home) -> None:
+    handles = [lasting.open(), *(lasting.open() for _ in range(2))]
 
     def work(me: int) -> list[Move]:
         handle = handles[me % 3]

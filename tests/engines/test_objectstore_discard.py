@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from buckets import Watched, engine_of, store_on
+from buckets import Watched, engine_of, saved, store_on
 from servers.azure import Azurite
 from servers.s3 import Server
 
@@ -41,14 +41,6 @@ def anywhere(request: pytest.FixtureRequest) -> Bucket:
         return Bucket.in_memory()
     server: Server | Azurite = request.getfixturevalue(request.param)
     return Bucket.at(server.url(), server.options())
-
-
-def saved(store: Store, name: str, *said: str) -> Any:
-    session = store.session(name)
-    for text in said:
-        session.history.append({"role": "user", "content": text})
-        session.save(text[:20])
-    return session
 
 
 def holding(bucket: Bucket) -> list[str]:

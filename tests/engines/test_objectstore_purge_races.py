@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from buckets import Fault, Watched, engine_of, store_on
+from buckets import Fault, Watched, engine_of, saved, store_on
 from servers.s3 import Server
 
 from snapstore import ObjectMissing, Store, UnknownOutcome, Unreachable
@@ -31,14 +30,6 @@ def leaking(bucket: Bucket) -> Bucket:
     saved(store_on(bucket), "s", "1", "2", KEY, "4")
     saved(store_on(bucket), "other", "a")
     return bucket
-
-
-def saved(store: Store, name: str, *said: str) -> Any:
-    session = store.session(name)
-    for text in said:
-        session.history.append({"role": "user", "content": text})
-        session.save(text[:20])
-    return session
 
 
 def said(store: Store, name: str) -> list[str]:

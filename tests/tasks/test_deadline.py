@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from interrupts import everywhere
 
 from snapstore import PhaseTimedOut, Store
 from snapstore.tasks import Phase
@@ -120,3 +121,21 @@ def test_a_phase_that_takes_too_long_fails_and_is_tried_again(store: Store) -> N
     report = store.run_task("t", [Phase("slow", slow, timeout=0.1, retries=1, backoff=0)])
     assert report.results == {"slow": "quick"}
     assert store.session("task/t").history[2]["error"]["type"] == "PhaseTimedOut"
+
+
+@pytest.mark.parametrize("in_the_main_thread", [True, False])
+def test_ctrl_c_leaves_no_alarm_and_no_thread_without_deadlines(
+    in_the_main_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_the_main_thread:  # where the error is injected, as in every other thread
+        monkeypatch.setattr("snapstore.tasks.deadline._may_set_alarm", lambda: False)
+    handler = signal.getsignal(signal.SIGALRM)
+    for ctrl_c in everywhere():
+        with ctrl_c, deadline(0.2, "work"), undisturbed():
+            pass
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+        assert signal.getsignal(signal.SIGALRM) == handler
+        with pytest.raises(PhaseTimedOut), deadline(0.001, "work"):
+            for _ in range(5000):
+                time.sleep(0.001)
+    time.sleep(0.3)  # no error comes later, where nobody expects it

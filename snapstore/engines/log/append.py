@@ -47,6 +47,7 @@ FEW = 8
 """Objects that a turn may have to be written without looking for them."""
 
 _NOT_LOCKED = functools.partial(bool)
+"""Gives nothing back; no function in Python, as what ``Disk.unlocker`` returns is none."""
 
 
 class Appender:

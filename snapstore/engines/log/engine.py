@@ -102,11 +102,7 @@ class LogEngine:
     def close(self) -> None:
         """Give all files back."""
         with self._mutex:
-            hint = "open the store again"
-            before, self._closed = (
-                self._closed,
-                SnapstoreError("this store handle is closed", hint=hint),
-            )
+            before, self._closed = self._closed, _closed()
             if self._log.segments and not (self._appender.dead or before or self._log.torn):
                 active = self._log.active
                 self._log.cache.store_when_worthwhile(active, closing=True)

@@ -238,7 +238,11 @@ class Log:
     def look_again(self) -> None:
         """Damage is known: see whether it was mended since."""
         before, self.hurt = self.hurt, None
-        self.follow()
+        try:
+            self.follow()
+        except BaseException:
+            self.hurt = before
+            raise
         if before is not None:
             self.note_damage(before)
 
@@ -375,8 +379,7 @@ class Log:
         return self.locate(object_id)
 
     def _opened_after(self, near: Batch) -> Batch | None:
-        name = near.where[0]
-        segment = next((s for s in reversed(self.segments) if s.name == name), None)
+        segment = next((s for s in reversed(self.segments) if s.name == near.where[0]), None)
         return segment.opened_after(near) if segment is not None else None
 
     # --- refs -------------------------------------------------------------------------------------

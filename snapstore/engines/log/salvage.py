@@ -32,6 +32,9 @@ from snapstore.engines.log.segment import Segment
 from snapstore.errors import Corrupt, SnapstoreError, UnsupportedFormat
 from snapstore.ids import object_id
 
+# What is looked for is mostly near, and a file full of false beginnings must not cost its square.
+_FIRST_WINDOW, _WINDOW = 4096, 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -137,10 +140,10 @@ class Salvage(Rewrite):
                 segment = Segment(0, path, self._disk)
             except (SnapstoreError, OSError):
                 continue  # no file, or one that may not be read
-            if segment.size() < self._disk.free(self._layout.root):
-                for _, opened in whole_batches(segment):
-                    packer.add(self._staying(opened), ())
-            segment.close()
+            with contextlib.closing(segment):
+                if segment.size() < self._disk.free(self._layout.root):
+                    for _, opened in whole_batches(segment):
+                        packer.add(self._staying(opened), ())
 
     def _staying(self, opened: Batch) -> list[Obj]:
         """What can be read of a batch, and is what its id says."""
@@ -228,10 +231,16 @@ def whole_batches(segment: Segment) -> Iterator[tuple[int, Batch]]:
 def _behind(segment: Segment, at: int, size: int) -> int:
     """Where the next batch may begin behind a bad one: where its header says, if that verifies;
     what looks like a batch within it is content, of somebody who saved the file of a store."""
-    data = os.pread(segment.fd, size - at, at)
     try:
-        claimed = int(Header(data[: fmt.HEADER_SIZE], (segment.name, at)).size)
+        header = os.pread(segment.fd, fmt.HEADER_SIZE, at)
+        start = at + int(Header(header, (segment.name, at)).size)
     except (Corrupt, UnsupportedFormat):
-        claimed = 1
-    found = data.find(fmt.MAGIC, min(claimed, len(data)))
-    return size if found < 0 else at + found
+        start = at + 1
+    window = _FIRST_WINDOW
+    while start < size:
+        found = os.pread(segment.fd, window, start).find(fmt.MAGIC)
+        if found >= 0:
+            return start + found
+        start += window - len(fmt.MAGIC) + 1
+        window = min(2 * window, _WINDOW)
+    return size

@@ -2,7 +2,8 @@
 
 Each turn names the one before it, which was mostly saved just before it, so it lies in the batch
 before. Looking there first costs one hash, where an index costs a search in each segment. A guess
-is tried only while guesses are right, and decides nothing: the id of what is found is computed.
+is tried only while guesses are right and cost little (a packed batch holds hundreds of turns), and
+decides nothing: the id of what is found is computed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 from snapstore.engines.log.batch import Batch
 from snapstore.engines.log.segment import Segment
 from snapstore.errors import Corrupt, UnsupportedFormat
+
+_MOST = 4
+"""Objects of a kind in a batch beyond which a guess would cost more hashes than it saves."""
 
 
 class Walk:
@@ -52,6 +56,8 @@ class Walk:
 
 def _structure(opened: Batch, object_id: bytes, kind: int) -> int:
     """The slot of an object among those of a kind whose ids are computed, or -1."""
+    if opened.kinds.count(kind) > _MOST:
+        return -1
     slot = opened.kinds.find(kind, opened.contents + opened.chunked)
     while 0 <= slot < opened.objects and opened.kinds[slot] == kind:
         if opened.id_at(slot) == object_id:
